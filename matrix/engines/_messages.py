@@ -1,0 +1,205 @@
+"""The values that cross between driver and worker; msgpack, never pickle.
+
+Shapes are in tokens (`T`), width (`H`, a plane's) and vocabulary (`V`). Token ids are plain ints.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = [
+    "Array",
+    "Call",
+    "Failed",
+    "Forward",
+    "Generation",
+    "Hook",
+    "Identity",
+    "Inject",
+    "LogitRows",
+    "Raised",
+    "Reply",
+    "Request",
+    "StartSpec",
+    "Started",
+    "Step",
+]
+
+FloatArray = NDArray[np.floating[Any]]
+
+
+class Array(msgspec.Struct, frozen=True):
+    """A tensor as bytes.
+
+    `dtype` is what the engine held (`bfloat16`, `float8_e4m3fn`, ...); `data` is float32 (float64
+    stays), little-endian, C order, into which every narrower float widens without loss.
+    """
+
+    dtype: str
+    shape: tuple[int, ...]
+    data: bytes
+
+    def numpy(self) -> FloatArray:
+        """The values, as float32 or float64, read-only."""
+        kind = np.float64 if self.dtype == "float64" else np.float32
+        return np.frombuffer(self.data, dtype=kind).reshape(self.shape)
+
+
+class Inject(msgspec.Struct, frozen=True):
+    """Drafts to put in the draft's place.
+
+    `continuation` is the target's own greedy continuation of the prompt; in step i the first
+    `accept[i % len(accept)]` drafts continue it rightly and the others don't. `filler`, when given,
+    is the token of the wrong drafts; else it is a token that differs from the right one.
+    `-1` in `accept` asks for a step with no drafts, where the engine has such steps.
+    """
+
+    continuation: list[int]
+    accept: list[int]
+    filler: int | None = None
+
+
+class Request(msgspec.Struct, frozen=True):
+    """One prompt to generate from, greedily."""
+
+    prompt: list[int]
+    max_tokens: int
+    stop: list[int] = []
+    drafts: int | None = None
+    """Drafts per step; `None`: as started."""
+    inject: Inject | None = None
+    logits: bool = False
+    """Return the target's logits too."""
+    salt: str | None = None
+    """Cache salt: requests with different salts share no cached prefix."""
+
+
+class Step(msgspec.Struct, frozen=True):
+    """One verify step.
+
+    `position` is the sequence position of the anchor token (the last token already emitted),
+    `drafted` the tokens that were proposed after it, `accepted` how many of them the engine's own
+    verification took, before any stop or length cut.
+    """
+
+    position: int
+    drafted: list[int]
+    accepted: int
+
+
+class Forward(msgspec.Struct, frozen=True):
+    """What one target forward handed over, and what the draft received of it.
+
+    `handed` are the planes as the target hands them over: either one array a plane, `[T, H]`, or
+    one array of concatenated planes, `[T, n * H]`; row 0 is sequence position `position`.
+    `received` is the draft's input, `[T', n * H]`, row 0 at `received_position`; `None` when the
+    draft was not called afterwards. `cached` positions before `position` were not computed.
+    """
+
+    kind: str
+    """`prefill` or `verify`."""
+    position: int
+    handed: list[Array]
+    received: Array | None = None
+    received_position: int = 0
+
+
+class LogitRows(msgspec.Struct, frozen=True):
+    """Target logits `[T, V]`; row 0 predicts the token at `position + 1`."""
+
+    position: int
+    rows: Array
+
+
+class Generation(msgspec.Struct, frozen=True):
+    """The answer to one `Request`."""
+
+    tokens: list[int]
+    finish: str
+    """`length` or `stop`."""
+    steps: list[Step]
+    forwards: list[Forward]
+    logits: list[LogitRows] = []
+    cached_tokens: int = 0
+
+
+class StartSpec(msgspec.Struct, frozen=True):
+    """What to start. `draft` is `None` for a plain start, with speculation off."""
+
+    target: str
+    draft: str | None
+    settings: str
+    method: str
+    dtype: str
+    device: str
+    drafts: int
+    """Drafts per step."""
+    max_model_len: int
+    trust_remote_code: bool = False
+    args: dict[str, Any] = {}
+    """The row's own arguments for this engine."""
+
+
+class Started(msgspec.Struct, frozen=True):
+    """What a start found."""
+
+    target: dict[str, Any]
+    """The loaded target as data: its config, and dtype and checksum of its parameters."""
+    meaning: dict[str, Any]
+    """What the settings mean here: runner, eager or graph, KV dtype, ... (for the run header)."""
+
+
+class Hook(msgspec.Struct, frozen=True):
+    """Class-level facts on the capture hook."""
+
+    offered: bool
+    body_captures: bool | None
+    detail: str
+
+
+class Identity(msgspec.Struct, frozen=True):
+    """Who is tested. `lacks` maps a capability that this engine can't have to the reason."""
+
+    name: str
+    version: str
+    python: str
+    transformers: str | None
+    torch: str | None
+    device: str
+    driver: str | None
+    lacks: dict[str, str]
+    standins: list[str] = []
+
+
+class Call(msgspec.Struct, frozen=True):
+    """Driver to worker: call `method` with `args`."""
+
+    method: str
+    args: list[msgspec.Raw]
+
+
+class Reply(msgspec.Struct, frozen=True, tag="ok"):
+    """Worker to driver: what the call returned."""
+
+    value: msgspec.Raw
+
+
+class Raised(msgspec.Struct, frozen=True, tag="raised"):
+    """Worker to driver: the engine raised."""
+
+    type_name: str
+    text: str
+    trace: str
+    platform: bool = False
+    """The engine refuses the method on this whole platform."""
+
+
+class Failed(msgspec.Struct, frozen=True, tag="failed"):
+    """Worker to driver: the harness failed, not the engine."""
+
+    text: str
+    trace: str

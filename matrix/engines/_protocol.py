@@ -1,0 +1,51 @@
+"""What a clause may ask of an engine: the whole surface, on both sides of the pipe.
+
+An adapter implements it inside the worker; the driver's `Worker` implements it by calling that one.
+No adapter converts layer ids: it writes them where the engine's own resolver reads them.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from matrix.engines._messages import Generation, Hook, Identity, Request, Started, StartSpec
+
+__all__ = ["CAPABILITIES", "Engine"]
+
+CAPABILITIES = {
+    "hook": "a capture hook on the model class",
+    "batch": "several requests in one step",
+    "prefix-cache": "reuse of a cached prefix",
+    "chunk": "prefill in chunks",
+    "planes": "sight of the captured planes",
+    "inject": "drafts put in the draft's place",
+    "logits": "sight of the target's logits",
+    "reconfigure": "a second hook call on one start",
+    "configure": "layer ids changed on a running engine",
+}
+"""Everything an engine may lack, by name; `Identity.lacks` says why it does."""
+
+
+class Engine(Protocol):
+    """One engine, started at most once at a time. Every method may raise `EngineError`."""
+
+    def identify(self) -> Identity:
+        """Name, version and what this engine can't have; needs no start."""
+
+    def start(self, spec: StartSpec) -> Started:
+        """Load target and draft; a refusal is an `EngineError`."""
+
+    def hook(self) -> Hook:
+        """The capture hook of the loaded target's class."""
+
+    def configure(self, ids: Any) -> None:
+        """Give the engine's own resolver these layer ids, as at start; `None` deletes the key.
+
+        `ids` is any JSON value: judging it is the engine's business.
+        """
+
+    def generate(self, requests: list[Request]) -> list[Generation]:
+        """Generate greedily, all requests at once where the engine can."""
+
+    def stop(self) -> None:
+        """Shut the engine down; the worker may start another."""
