@@ -8,6 +8,7 @@
     |   +-- SourceError       a scan source that can't be read as an engine
     +-- HarnessError          the harness itself failed; a cell with outcome `error`
     |   +-- AdapterError      a private name that an adapter relies on is gone
+    |   +-- MissingDependency a package is not installed; a cell with outcome `skip`
     |   +-- TwinError         a twin that can't be built, or can't tell its layers apart
     |   +-- ReferenceFailed   the reference process failed or ended
     +-- EngineError           the engine raised: a result, not a failure of ours
@@ -25,6 +26,7 @@ __all__ = [
     "HarnessError",
     "JournalError",
     "LayoutError",
+    "MissingDependency",
     "MatrixError",
     "PlatformRefused",
     "ReferenceFailed",
@@ -80,11 +82,15 @@ class AdapterError(HarnessError):
     """A private name that an adapter relies on is gone; the message starts with `adapter:`."""
 
 
+class MissingDependency(HarnessError):  # noqa: N818 - read as `skip: missing-dependency`
+    """A package that is needed is not installed there, or doesn't know the architecture."""
+
+
 class TwinError(HarnessError):
     """A twin that can't be built, or whose layers are too close to tell apart."""
 
 
-class ReferenceFailed(HarnessError):
+class ReferenceFailed(HarnessError):  # noqa: N818 - says what happened
     """The reference process failed or ended."""
 
 
@@ -102,11 +108,11 @@ class EngineError(MatrixError):
         self.type_name, self.text, self.trace = type_name, text, trace
 
 
-class PlatformRefused(EngineError):
+class PlatformRefused(EngineError):  # noqa: N818 - says what happened, like WorkerGone
     """The engine refuses the method on this whole platform: `skip: needs-gpu`."""
 
 
-class WorkerGone(MatrixError):
+class WorkerGone(MatrixError):  # noqa: N818 - says what happened
     """The worker process ended, hung or outgrew its memory.
 
     Args:

@@ -57,8 +57,8 @@ class Clause:
     sentence: str
     needs: tuple[str, ...]
     """Capabilities (`engines.CAPABILITIES`) without which it is `not-applicable`."""
-    settings: str
-    """The start it is judged on: `main` or `plain`."""
+    settings: tuple[str, ...]
+    """The starts that it needs; it is judged on the last of them."""
     catches: tuple[str, ...]
     """Public reports that it would have caught."""
     check: Callable[[Bench], Verdict | Skip]
@@ -88,7 +88,7 @@ def clause(
     *,
     needs: tuple[str, ...] = (),
     catches: tuple[str, ...] = (),
-    settings: str = "main",
+    settings: tuple[str, ...] = ("main",),
     tier: str = "cpu",
     version: int = 1,
 ) -> Callable[[Callable[[Bench], Verdict | Skip]], Callable[[Bench], Verdict | Skip]]:

@@ -115,6 +115,16 @@ class LogitRows(msgspec.Struct, frozen=True):
     rows: Array
 
 
+class Raised(msgspec.Struct, frozen=True, tag="raised"):
+    """Worker to driver: the engine raised."""
+
+    type_name: str
+    text: str
+    trace: str
+    platform: bool = False
+    """The engine refuses the method on this whole platform."""
+
+
 class Generation(msgspec.Struct, frozen=True):
     """The answer to one `Request`."""
 
@@ -125,6 +135,8 @@ class Generation(msgspec.Struct, frozen=True):
     forwards: list[Forward]
     logits: list[LogitRows] = []
     cached_tokens: int = 0
+    error: Raised | None = None
+    """The engine raised on the way; what was seen until then stands above."""
 
 
 class StartSpec(msgspec.Struct, frozen=True):
@@ -148,9 +160,7 @@ class Started(msgspec.Struct, frozen=True):
     """What a start found."""
 
     target: dict[str, Any]
-    """The loaded target as data: its config, and dtype and checksum of its parameters."""
-    meaning: dict[str, Any]
-    """What the settings mean here: runner, eager or graph, KV dtype, ... (for the run header)."""
+    """The loaded target as data: its config, and dtypes and checksum of its parameters."""
 
 
 class Hook(msgspec.Struct, frozen=True):
@@ -172,6 +182,8 @@ class Identity(msgspec.Struct, frozen=True):
     device: str
     driver: str | None
     lacks: dict[str, str]
+    settings: dict[str, dict[str, Any]]
+    """What each settings name means here: runner, eager or graph, KV dtype, caching, ..."""
     standins: list[str] = []
 
 
@@ -188,18 +200,10 @@ class Reply(msgspec.Struct, frozen=True, tag="ok"):
     value: msgspec.Raw
 
 
-class Raised(msgspec.Struct, frozen=True, tag="raised"):
-    """Worker to driver: the engine raised."""
-
-    type_name: str
-    text: str
-    trace: str
-    platform: bool = False
-    """The engine refuses the method on this whole platform."""
-
-
 class Failed(msgspec.Struct, frozen=True, tag="failed"):
     """Worker to driver: the harness failed, not the engine."""
 
+    type_name: str
+    """A class of `matrix.errors`."""
     text: str
     trace: str

@@ -21,6 +21,7 @@ CAPABILITIES = {
     "inject": "drafts put in the draft's place",
     "logits": "sight of the target's logits",
     "reconfigure": "a second hook call on one start",
+    "drafts": "another number of drafts per step on a running engine",
     "configure": "layer ids changed on a running engine",
 }
 """Everything an engine may lack, by name; `Identity.lacks` says why it does."""

@@ -9,15 +9,16 @@ import msgspec
 
 from matrix.faults import Fault, Phase, Severity
 
-__all__ = ["Cell", "Found", "Outcome", "Reason", "RunHeader", "StartLine"]
+__all__ = ["SCHEMA", "Cell", "Found", "Outcome", "Reason", "RunHeader", "StartLine"]
 
 SCHEMA = 1
+"""Version of the journal's format; a reader refuses a higher one."""
 
 
 class Outcome(StrEnum):
     """How a cell ended."""
 
-    PASS = "pass"
+    PASS = "pass"  # noqa: S105 - an outcome, no password
     FAIL = "fail"
     XFAIL = "xfail"
     XPASS = "xpass"

@@ -1,0 +1,25 @@
+"""What must hold: the clauses, and naming the fault when one doesn't.
+
+Clauses know the engine Protocol, never an engine. They are judged in this order: the start, the
+hook, the planes, the output, and last the layer ids, which reconfigure the engine.
+"""
+
+from __future__ import annotations
+
+# The order of these imports is the order of the clauses.
+from matrix.contract import start, hook, output, states, tap  # noqa: F401, I001
+from matrix.contract._bench import TOLERANCE, Bench, Examples, Oracle, Run
+from matrix.contract._clause import CLAUSES, Clause, Finding, Skip, Verdict
+
+__all__ = [
+    "CLAUSES",
+    "TOLERANCE",
+    "Bench",
+    "Clause",
+    "Examples",
+    "Finding",
+    "Oracle",
+    "Run",
+    "Skip",
+    "Verdict",
+]

@@ -1,0 +1,272 @@
+"""OUTPUT-*: what the user sees is still the target's own, and the counters say what happened."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import strategies as st
+
+from matrix import strategies
+from matrix.contract._bench import Bench, Run, dying
+from matrix.contract._clause import Finding, Verdict, clause
+from matrix.contract._fuzz import fuzz
+from matrix.contract._lossless import differing, tau
+from matrix.engines import Inject, Request
+from matrix.errors import EngineError
+from matrix.faults import GIVES, Fault
+
+__all__ = [
+    "forced",
+    "output_counters",
+    "output_forced",
+    "output_k",
+    "output_lossless",
+    "output_stop",
+]
+
+
+def forced(bench: Bench) -> st.SearchStrategy[dict[str, Any]]:
+    """Inputs for forced acceptance: one of a few prompts, and how many drafts each step accepts."""
+    prompts = bench.prompts(9, 4, salt="forced")
+    accept = strategies.acceptance_patterns(bench.drafts)
+    return st.fixed_dictionaries({"prompt": st.sampled_from(prompts), "accept": accept})
+
+
+def forcing(bench: Bench, example: dict[str, Any]) -> Request:
+    """A request of about two blocks whose drafts are put in by the example's pattern."""
+    prompt, tokens = example["prompt"], 2 * bench.twin.block_size
+    known = continuation(bench, prompt, tokens + bench.twin.block_size)
+    filler = bench.twin.mask_token_id if example.get("mask") else None
+    return Request(prompt, tokens, inject=Inject(known, example["accept"], filler))
+
+
+def continuation(bench: Bench, prompt: list[int], tokens: int) -> list[int]:
+    """The reference's greedy continuation, kept for the next clause that asks."""
+    kept: dict[tuple[int, ...], list[int]] = bench.memo.setdefault("continuations", {})
+    if len(kept.get(tuple(prompt), ())) < tokens:
+        kept[tuple(prompt)] = list(bench.greedy(prompt, tokens).tokens)
+    return kept[tuple(prompt)][:tokens]
+
+
+def _dead(clause_id: str, error: EngineError) -> Verdict:
+    return Verdict((dying(error, GIVES[clause_id], otherwise=Fault.UNKNOWN),), detail=str(error))
+
+
+@clause(
+    "OUTPUT-LOSSLESS",
+    "Every emitted token is the target's own choice, given the prefix that was emitted.",
+    settings=("plain", "main"),
+    catches=("sglang#38009", "vllm#39273", "rMLX#513", "llama.cpp#27975", "vllm-ascend#8627"),
+)
+def output_lossless(bench: Bench) -> Verdict:
+    """With the draft's own drafts and with drafts that are accepted in part; teacher-forced."""
+    tokens = 2 * bench.twin.block_size + 3
+    requests = [Request(prompt, tokens) for prompt in bench.prompts(1, 6, 23)]
+    if bench.has("inject") and bench.examples.only is None:
+        prompt = bench.prompts(9, salt="forced")[0]
+        mixed = {"prompt": prompt, "accept": [1, bench.drafts, 0, bench.drafts - 1]}
+        requests.append(forcing(bench, mixed))
+    try:
+        runs = bench.run(*requests)
+    except EngineError as error:
+        return _dead("OUTPUT-LOSSLESS", error)
+    found, worst = differing(bench, runs, "speculative output")
+    found += [
+        Finding(Fault.OUTPUT_DIFFERS, f"{len(run.generation.tokens)} tokens, {run.request.max_tokens} due")
+        for run in runs
+        if len(run.generation.tokens) != run.request.max_tokens and not found
+    ][:1]
+    emitted = sum(len(run.generation.tokens) for run in runs)
+    return Verdict(
+        tuple(found),
+        expected="the target's own tokens",
+        actual=f"largest gap {worst:.3g} over {emitted} tokens",
+        tolerance=tau(bench),
+        margin=tau(bench) / worst if worst else None,
+        metrics={"gap": worst, "tokens": emitted},
+    )
+
+
+@clause(
+    "OUTPUT-FORCED",
+    "With drafts put in, the counters read what was put in and the output stays the target's own.",
+    needs=("inject",),
+    catches=("vllm#52942", "vllm#50012", "beellama#39", "sglang#34959"),
+)
+def output_forced(bench: Bench) -> Verdict:
+    """Accept all, k, none, mixtures, and wrong drafts that are the mask token."""
+
+    def check(example: dict[str, Any]) -> list[Finding]:
+        try:
+            run = bench.run(forcing(bench, example))[0]
+        except EngineError as error:
+            return [dying(error, GIVES["OUTPUT-FORCED"], otherwise=Fault.UNKNOWN)]
+        found, _ = differing(bench, [run], "output with forced drafts")
+        return found + _miscounted(run, example["accept"])
+
+    prompt, k = bench.prompts(9, salt="forced")[0], bench.drafts
+    patterns: list[dict[str, Any]] = [{"accept": [k]}, {"accept": [0]}, {"accept": [k // 2, 0, k]}]
+    patterns.append({"accept": [0, 1], "mask": True})
+    search = fuzz(
+        bench.with_pinned(*({"prompt": prompt, **pattern} for pattern in patterns)),
+        forced(bench),
+        check,
+    )
+    return Verdict(
+        tuple(search.findings.values()),
+        expected="accepted counts as put in",
+        actual=f"{len(search.tried)} patterns tried",
+        metrics={"examples": len(search.tried)},
+    )
+
+
+def _miscounted(run: Run, accept: list[int]) -> list[Finding]:
+    """Where the steps' counts are not what was put in, or the output is not what they say."""
+    steps, emitted = run.generation.steps, 1
+    if not steps or not any(step.drafted for step in steps):
+        return [Finding(Fault.SPEC_INACTIVE, "no step took the drafts that were put in")]
+    for i, step in enumerate(steps):
+        due = min(accept[i % len(accept)], len(step.drafted))
+        if step.accepted != due:
+            text = f"step {i}: {step.accepted} of {len(step.drafted)} accepted, {due} put in"
+            return [Finding(Fault.COUNTERS_WRONG, text)]
+        emitted += step.accepted + 1
+    if min(emitted, run.request.max_tokens) != len(run.generation.tokens):
+        text = f"{len(run.generation.tokens)} tokens emitted, the counts say {emitted}"
+        return [Finding(Fault.COUNTERS_WRONG, text)]
+    return []
+
+
+@clause(
+    "OUTPUT-STOP",
+    "A stop token and `max_tokens` inside a block cut the output right there.",
+    needs=("inject",),
+    catches=("vllm#50012", "rMLX#513"),
+)
+def output_stop(bench: Bench) -> Verdict:
+    """All drafts accepted, so that the block runs on past the cut."""
+    prompt = bench.prompts(9, salt="forced")[0]
+    known = continuation(bench, prompt, 3 * bench.twin.block_size)
+    block, inject = bench.twin.block_size, Inject(known, [bench.drafts])
+    cuts = [1, 2, block - 1, block, block + 2]
+    requests, due = [], []
+    for cut in cuts:
+        requests.append(Request(prompt, cut, inject=inject))
+        due.append(known[:cut])
+        stop = known[cut - 1]
+        requests.append(Request(prompt, 2 * block, stop=[stop], inject=inject))
+        due.append(known[: known.index(stop) + 1])
+    try:
+        runs = bench.run(*requests)
+    except EngineError as error:
+        return _dead("OUTPUT-STOP", error)
+    found = []
+    for run, tokens in zip(runs, due, strict=True):
+        if run.generation.tokens != tokens and not _tied(bench, run, tokens):
+            cut = f"stop {run.request.stop}" if run.request.stop else f"{run.request.max_tokens} tokens"
+            text = f"cut at {cut}: {len(run.generation.tokens)} tokens, {len(tokens)} due"
+            found.append(Finding(Fault.OUTPUT_DIFFERS, text, example={"prompt": prompt}))
+    return Verdict(
+        tuple(found[:1]),
+        expected="output up to and with the cut",
+        actual=f"{len(runs)} cuts tried, {len(found)} wrong",
+        metrics={"cuts": len(runs)},
+    )
+
+
+def _tied(bench: Bench, run: Run, due: list[int]) -> bool:
+    """Whether the output parts from the reference only on a near-tie, as half precision may."""
+    same_end = len(run.generation.tokens) == len(due)
+    return same_end and not differing(bench, [run], "")[0]
+
+
+@clause(
+    "OUTPUT-K",
+    "Any number of drafts per step from 1 to the block keeps the output the target's own.",
+    needs=("drafts",),
+    catches=("vllm#50012", "vllm-ascend#8627", "speculators#456"),
+)
+def output_k(bench: Bench) -> Verdict:
+    """1, block - 2, block - 1 and block; 0 drafts are plain steps."""
+    block = bench.twin.block_size
+    sizes = sorted({0, 1, max(1, block - 2), block - 1, block})
+    prompt = bench.prompts(7, salt="k")[0]
+    runs = []
+    for k in sizes:
+        try:
+            runs += bench.run(Request(prompt, block + 3, drafts=k))
+        except EngineError as error:
+            return _dead("OUTPUT-K", error)
+    found, worst = differing(bench, runs, "output")
+    drafted = {
+        k: max((len(s.drafted) for s in run.generation.steps), default=0)
+        for k, run in zip(sizes, runs, strict=True)
+    }
+    for k, most in drafted.items():
+        if k and not most:
+            found.append(Finding(Fault.SPEC_INACTIVE, f"{k} drafts per step asked for, none made"))
+        elif most > k:
+            found.append(Finding(Fault.COUNTERS_WRONG, f"{most} drafts in a step, {k} asked for"))
+    return Verdict(
+        tuple(found[:1]),
+        expected="the target's own tokens, at most k drafts a step",
+        actual=f"most drafts in a step, by k: {drafted}; largest gap {worst:.3g}",
+        tolerance=tau(bench),
+        metrics={"gap": worst},
+    )
+
+
+@clause(
+    "OUTPUT-COUNTERS",
+    "The counters add up to the tokens: accepted within drafted, and no token from nowhere.",
+    catches=("ds4#468", "vllm#39273", "speculators#456"),
+)
+def output_counters(bench: Bench) -> Verdict:
+    """1 + sum(accepted + 1) - emitted lies in 0..k, and is 0 where nothing was cut."""
+    requests = [Request(prompt, n) for prompt, n in zip(bench.prompts(3, 8, 15), (9, 20, 31), strict=False)]
+    if bench.has("inject") and bench.examples.only is None:
+        requests += [
+            forcing(bench, {"prompt": bench.prompts(9, salt="forced")[0], "accept": accept})
+            for accept in ([bench.drafts], [2, 0], [0])
+        ]
+    try:
+        runs = bench.run(*requests)
+    except EngineError as error:
+        return _dead("OUTPUT-COUNTERS", error)
+    found = [finding for run in runs for finding in _inconsistent(run)]
+    drafted = sum(len(s.drafted) for run in runs for s in run.generation.steps)
+    if not drafted:
+        found = [Finding(Fault.SPEC_INACTIVE, "nothing was drafted, so nothing was counted")]
+    accepted = sum(s.accepted for run in runs for s in run.generation.steps)
+    return Verdict(
+        tuple(found[:1]),
+        expected="counters that agree with the tokens",
+        actual=f"{accepted} of {drafted} accepted over {len(runs)} requests",
+        metrics={"drafted": drafted, "accepted": accepted, "profile": profile(runs)},
+    )
+
+
+def _inconsistent(run: Run) -> list[Finding]:
+    steps, emitted = run.generation.steps, len(run.generation.tokens)
+    if any(step.accepted > len(step.drafted) for step in steps):
+        return [Finding(Fault.COUNTERS_WRONG, "a step accepted more than it drafted")]
+    counts = [step.accepted + 1 for step in steps]
+    over = 1 + sum(counts) - emitted
+    most = max((len(step.drafted) for step in steps), default=0)
+    # A cut can only fall into the last step: without it the sum must be short of the whole.
+    cut = bool(counts) and 1 + sum(counts[:-1]) < emitted
+    if not 0 <= over <= most or (over and not cut):
+        text = f"1 + sum(accepted + 1) is {over} over the {emitted} tokens emitted, 0..{most} is legal"
+        return [Finding(Fault.COUNTERS_WRONG, text, example={"prompt": run.request.prompt})]
+    return []
+
+
+def profile(runs: list[Run]) -> list[float]:
+    """The acceptance profile: for each draft position, accepted / drafts."""
+    steps = [step for run in runs for step in run.generation.steps]
+    longest = max((len(step.drafted) for step in steps), default=0)
+    rows = []
+    for position in range(longest):
+        reached = [step for step in steps if len(step.drafted) > position]
+        rows.append(sum(step.accepted > position for step in reached) / len(reached))
+    return rows

@@ -1,0 +1,245 @@
+"""AUX-*: the captured planes are the right states, in every way that they are computed.
+
+The id is the address, but for this one: a module `aux.py` can't exist on Windows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from matrix.contract._bench import Bench, Run, dying
+from matrix.contract._clause import Finding, Verdict, clause
+from matrix.contract._fuzz import fuzz
+from matrix.contract._planes import Judged, Kind, judge, merge, verdict
+from matrix.contract.output import forced, forcing
+from matrix.engines import Request
+from matrix.errors import EngineError, HarnessError
+from matrix.faults import GIVES, Fault, Phase
+
+__all__ = [
+    "aux_batch",
+    "aux_chunk",
+    "aux_count",
+    "aux_decode",
+    "aux_inert",
+    "aux_long",
+    "aux_reuse",
+    "aux_shape",
+    "aux_value",
+]
+
+_COUNTS = frozenset({Fault.PLANE_MISSING, Fault.HOOK_HOLLOW, Fault.UNPACK_MISMATCH})
+
+
+def _final(bench: Bench) -> str:
+    """What the row says of its last-layer tap; unknown counts either as right."""
+    return "either" if bench.pair.final_tap == "unknown" else bench.pair.final_tap
+
+
+def _judged(
+    bench: Bench,
+    clause_id: str,
+    requests: Sequence[Request],
+    kinds: Sequence[Kind] = ("prefill",),
+    phase: Phase = Phase.ALL,
+) -> tuple[Judged, list[Run]]:
+    """Run the requests and judge their planes; what was seen before the engine raised counts."""
+    runs = bench.run(*requests, partial=True)
+    judged = judge(bench, runs, bench.ids, kinds=kinds, phase=phase, final=_final(bench))  # type: ignore[arg-type]
+    for run in runs:
+        error = run.generation.error
+        if error is not None and not judged.findings:
+            raised = EngineError(error.type_name, error.text, error.trace)
+            judged.findings.append(dying(raised, GIVES[clause_id], otherwise=Fault.UNKNOWN))
+    return judged, runs
+
+
+def _shapes(bench: Bench, clause_id: str, wanted: frozenset[Fault]) -> Verdict:
+    requests = [Request(prompt, 4) for prompt in bench.prompts(1, 5, 17)]
+    judged, _ = _judged(bench, clause_id, requests, ("prefill", "verify"))
+    if judged.rows:  # else whatever kept them from being compared is what there is to say
+        judged.findings = [finding for finding in judged.findings if finding.label in wanted]
+    return verdict(bench, judged, expected=f"{len(bench.ids)} planes of width {bench.twin.width}")
+
+
+@clause(
+    "AUX-COUNT",
+    "The target hands over one plane for each layer id, and the draft receives as many.",
+    needs=("planes",),
+    catches=("vllm#36527", "sglang#38589", "Model-Optimizer#2149", "vllm#48124"),
+)
+def aux_count(bench: Bench) -> Verdict:
+    """A setter that succeeded proves nothing: planes are counted."""
+    return _shapes(bench, "AUX-COUNT", _COUNTS)
+
+
+@clause(
+    "AUX-SHAPE",
+    "Every plane has the target's width, and a row for every position that was computed.",
+    needs=("planes",),
+    catches=("sglang#32334", "vllm#51016", "SpecForge#471"),
+)
+def aux_shape(bench: Bench) -> Verdict:
+    """Width, rows, and no rejected row in the draft's context."""
+    return _shapes(bench, "AUX-SHAPE", frozenset({Fault.PLANE_SHAPE}))
+
+
+@clause(
+    "AUX-VALUE",
+    "After a prefill, every plane is the output of the layer that the row asks for.",
+    needs=("planes",),
+    catches=(
+        "vllm#40727",
+        "vllm#42704",
+        "onnxruntime-genai#2538",
+        "sglang#38096",
+        "TensorRT-LLM#6199",
+        "vllm#46301",
+        "TorchSpec#87",
+    ),
+)
+def aux_value(bench: Bench) -> Verdict:
+    """With the ids as they were resolved at start, never set again by us."""
+    requests = [Request(prompt, 2) for prompt in bench.prompts(1, 5, 17, 40)]
+    judged, _ = _judged(bench, "AUX-VALUE", requests)
+    return verdict(bench, judged, expected=f"outputs of layers {bench.ids}")
+
+
+@clause(
+    "AUX-DECODE",
+    "In verify steps, rows 0 to accepted are the right states, and the draft receives those only.",
+    needs=("planes", "inject"),
+    catches=("SpecForge#471", "tokenspeed#263", "sglang#38589", "ATOM#882", "vllm#41703"),
+)
+def aux_decode(bench: Bench) -> Verdict:
+    """Drafts of mixed acceptance are put in, since a random draft is never accepted."""
+    worst = Judged()
+
+    def check(example: dict[str, Any]) -> list[Finding]:
+        judged, _ = _judged(
+            bench, "AUX-DECODE", [forcing(bench, example)], ("verify",), Phase.DECODE
+        )
+        worst.rows += judged.rows
+        if judged.worst >= worst.worst:
+            worst.worst, worst.planes = judged.worst, judged.planes
+        return judged.findings
+
+    mixed = {"prompt": bench.prompts(9, salt="forced")[0], "accept": [bench.drafts, 0, 1, bench.drafts // 2]}
+    search = fuzz(bench.with_pinned(mixed), forced(bench), check)
+    worst.findings = list(search.findings.values())
+    return verdict(bench, worst, expected="states of the emitted sequence, accepted rows only")
+
+
+@clause(
+    "AUX-BATCH",
+    "Requests that run in one step get their own planes.",
+    needs=("planes", "batch"),
+    catches=("sglang#36548", "vllm#42971", "atlas#693"),
+)
+def aux_batch(bench: Bench) -> Verdict:
+    """Four requests of different lengths at once, prefill and decode."""
+    requests = [
+        Request(prompt, 12, salt=f"batch-{i}")
+        for i, prompt in enumerate(bench.prompts(3, 21, 9, 34, salt="batch"))
+    ]
+    judged, _ = _judged(bench, "AUX-BATCH", requests, ("prefill", "verify"), Phase.BATCH)
+    return verdict(bench, judged, expected="each request's own states")
+
+
+@clause(
+    "AUX-INERT",
+    "With capture on, the target's logits are what they are without it.",
+    needs=("logits",),
+    catches=("vllm#52184", "sglang#38589", "vllm-ascend#13538"),
+)
+def aux_inert(bench: Bench) -> Verdict:
+    """Compared with the reference, never with the same engine: an in-place fault is in both."""
+    runs = bench.run(*(Request(prompt, 10, logits=True) for prompt in bench.prompts(5, 17)))
+    worst, rows, where = 0.0, 0, ""
+    for run in runs:
+        right = bench.states(run.sequence).logits
+        accepted = {step.position: step.accepted for step in run.generation.steps}
+        for part in run.generation.logits:
+            got = part.rows.numpy()
+            due = min(accepted.get(part.position, len(got)) + 1, len(got))
+            due = min(due, len(right) - part.position)
+            wanted = right[part.position : part.position + due]
+            off = np.linalg.norm(got[:due] - wanted, axis=1) / np.linalg.norm(wanted, axis=1)
+            rows += due
+            if due > 0 and (not np.isfinite(off).all() or off.max() > worst):
+                worst, where = float(off.max()), f"position {part.position + int(off.argmax())}"
+    if not rows:
+        raise HarnessError("no logit row was compared: the clause saw nothing")
+    bad = not worst <= bench.tolerance
+    found = (Finding(Fault.CAPTURE_INTERFERES, f"logits at {where} are {worst:.2e} off"),) * bad
+    return Verdict(
+        found,
+        expected="the reference's logits",
+        actual=f"largest relative distance {worst:.2e} over {rows} rows",
+        tolerance=bench.tolerance,
+        margin=bench.tolerance / worst if worst else None,
+        metrics={"worst": worst, "rows": rows},
+    )
+
+
+@clause(
+    "AUX-REUSE",
+    "On a prefix-cache hit the planes cover exactly the computed positions, and drafting goes on.",
+    needs=("planes", "prefix-cache"),
+    catches=("vllm#47930", "z-lab/dflash#165", "llama-cpp-turboquant#231", "ATOM#882"),
+)
+def aux_reuse(bench: Bench) -> Verdict:
+    """The same prompt twice, with another request between the two."""
+    first, between = bench.prompts(90, 70, salt="reuse")
+    cold = Request(first, 12, salt="reuse")
+    other = Request(between, 4, salt="other")
+    runs = [bench.run(request)[0] for request in (cold, other, cold)]
+    warm = runs[2].generation
+    if not warm.cached_tokens:
+        raise HarnessError("nothing was cached: the clause saw no reuse")
+    judged = judge(bench, [runs[0], runs[2]], bench.ids, kinds=("prefill", "verify"))
+    starts = [f.position for f in warm.forwards if f.kind == "prefill"]
+    found = list(judged.findings)
+    if min(starts) != warm.cached_tokens:
+        text = f"{warm.cached_tokens} tokens cached, planes from position {min(starts)}"
+        found.append(Finding(Fault.PLANE_SHAPE, text))
+    if not sum(len(step.drafted) for step in warm.steps):
+        found.append(Finding(Fault.SPEC_INACTIVE, "nothing was drafted on the cache hit"))
+    counts = [[step.accepted for step in run.generation.steps] for run in (runs[0], runs[2])]
+    if counts[0] != counts[1]:
+        text = f"accepted per step: {counts[0]} cold, {counts[1]} on the cache hit"
+        found.append(Finding(Fault.ACCEPTANCE_COLLAPSE, text))
+    judged.findings = merge(found)
+    return verdict(bench, judged, expected=f"planes from position {warm.cached_tokens}")
+
+
+@clause(
+    "AUX-CHUNK",
+    "The planes of a chunked prefill, joined by position, equal those of one prefill.",
+    needs=("planes", "chunk"),
+    catches=("vllm#56771", "ninfer#5", "TensorRT-LLM#8910"),
+)
+def aux_chunk(bench: Bench) -> Verdict:
+    """A prompt of more than two chunks; judged against one teacher-forced forward."""
+    request = Request(bench.prompts(150, salt="chunk")[0], 4, salt="chunk")
+    judged, runs = _judged(bench, "AUX-CHUNK", [request], ("prefill",))
+    chunks = [f.position for f in runs[0].generation.forwards if f.kind == "prefill"]
+    if len(chunks) < 2:
+        raise HarnessError("the prefill came in one piece: the clause saw no chunks")
+    return verdict(bench, judged, expected=f"one prefill's states, over chunks at {chunks}")
+
+
+@clause(
+    "AUX-LONG",
+    "Planes stay right past 700 tokens, past any window.",
+    needs=("planes",),
+    catches=("llama.cpp#24541", "vllm#40898", "sglang#27638", "ik_llama.cpp#2021"),
+)
+def aux_long(bench: Bench) -> Verdict:
+    """One long prompt, its prefill and the decode steps behind it."""
+    request = Request(bench.prompts(720, salt="long")[0], 12, salt="long")
+    judged, _ = _judged(bench, "AUX-LONG", [request], ("prefill", "verify"), Phase.LONG)
+    return verdict(bench, judged, expected=f"outputs of layers {bench.ids} over 720 tokens")

@@ -1,0 +1,112 @@
+"""The guard: a small process between the driver and a worker. Standard library only.
+
+It leads the worker's process session, so that an engine that kills "its parent" kills the guard
+and not the driver; it adopts orphans (child subreaper) and leaves no process behind, however the
+worker or the driver ends; and it cuts the worker's output at a ceiling.
+
+Usage: guard.py LOG CEILING CALLS_FD REPLIES_FD COMMAND...
+Standard input is the driver's life line: when it closes, everything here is killed.
+Standard output takes one line at the end: `status N`, the worker's wait status.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+PR_SET_CHILD_SUBREAPER = 36
+
+
+def parents() -> dict[int, int]:
+    """Process id -> parent's process id, of every process that can be seen."""
+    found: dict[int, int] = {}
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        try:
+            stat = (entry / "stat").read_text()
+        except OSError:
+            continue
+        # The command name stands in brackets and may hold anything, brackets and spaces included.
+        found[int(entry.name)] = int(stat.rpartition(")")[2].split()[1])
+    return found
+
+
+def descendants(root: int) -> list[int]:
+    """Process ids below `root`."""
+    tree = parents()
+    below = {root}
+    while True:
+        more = {pid for pid, parent in tree.items() if parent in below} - below
+        if not more:
+            return sorted(below - {root})
+        below |= more
+
+
+def kill_descendants() -> None:
+    """Kill all that is below this process, adopted orphans included, until nothing is left."""
+    for _ in range(50):
+        left = descendants(os.getpid())
+        if not left:
+            return
+        for pid in left:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                continue
+        for pid in left:
+            try:
+                os.waitpid(pid, 0)
+            except ChildProcessError:
+                continue
+
+
+def watch_driver() -> None:
+    """Block until the driver's end of standard input closes, then end everything."""
+    while os.read(0, 4096):
+        pass
+    kill_descendants()
+    os._exit(1)
+
+
+def pump(source: int, log: Path, ceiling: int) -> None:
+    """Copy the worker's output to the log up to `ceiling` bytes; go on draining after that."""
+    written = 0
+    with log.open("ab", buffering=0) as sink:
+        while part := os.read(source, 1 << 16):
+            if written >= ceiling:
+                continue
+            sink.write(part[: ceiling - written])
+            written += len(part)
+            if written >= ceiling:
+                sink.write(b"\n[cut: the output passed %d bytes]\n" % ceiling)
+
+
+def main() -> None:
+    """Run the worker and report how it ended."""
+    log, ceiling, calls, replies, *command = sys.argv[1:]
+    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=watch_driver, daemon=True).start()
+    source, sink = os.pipe()
+    worker = subprocess.Popen(  # noqa: S603 - the driver's own command line, from a list
+        command, stdin=subprocess.DEVNULL, stdout=sink, stderr=sink, pass_fds=(int(calls), int(replies))
+    )
+    # Only the worker may hold these: its end must reach the driver as end of file.
+    for fd in (sink, int(calls), int(replies)):
+        os.close(fd)
+    pumping = threading.Thread(target=pump, args=(source, Path(log), int(ceiling)), daemon=True)
+    pumping.start()
+    _, status = os.waitpid(worker.pid, 0)
+    kill_descendants()
+    pumping.join(timeout=5)
+    print(f"status {status}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

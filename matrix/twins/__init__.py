@@ -1,0 +1,12 @@
+"""Twins: tiny random-weight models of a row's architecture, with its real depth and layer ids.
+
+Importing this imports no torch; building a twin does.
+"""
+
+from __future__ import annotations
+
+from matrix.twins._build import build
+from matrix.twins._recipe import recipe
+from matrix.twins._twin import Twin
+
+__all__ = ["Twin", "build", "recipe"]

@@ -1,0 +1,135 @@
+"""A twin's two models: built from transformers config classes, checked, saved. Imports torch."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import json
+from pathlib import Path
+from typing import Any, Final
+
+import torch
+import transformers
+from dflash.model import DFlashDraftModel
+from torch import Tensor, nn
+
+from matrix import layouts
+from matrix.errors import TwinError
+from matrix.reference._layers import capture
+from matrix.twins._weights import randomize
+
+__all__ = ["DISTINCT", "TOLERANCE", "save_draft", "save_target", "separation", "target"]
+
+TOLERANCE: Final = 1e-4
+"""Relative difference that a plane may have in float32."""
+DISTINCT: Final = 8
+"""How many tokens a twin must predict, at least, over a probe of random tokens."""
+_PROBE: Final = 96
+"""Tokens of the probe; more than a twin's sliding window."""
+
+
+def target(key: str, parts: dict[str, Any]) -> tuple[Any, str]:
+    """Build the target of a recipe in float32, on the CPU; with a note where it is less than asked.
+
+    Raises:
+        TwinError: transformers has no such architecture, or refuses the tiny config.
+    """
+    arch = parts["arch"]
+    cls = getattr(transformers, arch, None)
+    if cls is None or not hasattr(cls, "config_class"):
+        raise TwinError(f"{key}: transformers {transformers.__version__} has no {arch}")
+    try:
+        config = _config(cls.config_class, parts["target"] | {"num_hidden_layers": parts["depth"]})
+        config.architectures = [arch]
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(0)
+            model = cls._from_config(config, attn_implementation="eager", dtype=torch.float32)
+    except (ValueError, TypeError, AttributeError, KeyError, RuntimeError) as error:
+        raise TwinError(f"{key}: transformers refuses a tiny {arch}: {error}") from error
+    randomize(model, parts["target"]["hidden_size"], _seed(parts, "target"))
+    return model.eval(), ""
+
+
+def separation(key: str, model: Any, dtype: str) -> tuple[float, float]:
+    """How far adjacent layers' outputs are apart, and how far rounding to `dtype` moves them.
+
+    Both relative L2: the first is the smallest of any row (token) and layer, the second the largest
+    of any layer, over all rows of a probe.
+
+    Raises:
+        TwinError: they are too close to tell, or the target predicts nearly always the same token.
+    """
+    kind = getattr(torch, dtype)
+    rounded = copy.deepcopy(model).to(kind)
+    probe = torch.randint(0, 511, (_PROBE,), generator=torch.Generator().manual_seed(1)).tolist()
+    exact = capture(copy.deepcopy(rounded).float(), probe, detail=False)
+    layers = exact["layers"]
+    apart = float(_relative(layers[1:] - layers[:-1], layers[1:], dim=-1).min())
+    noise = 0.0
+    if kind is not torch.float32:
+        states = capture(rounded, probe, detail=False)["layers"].float()
+        noise = float(_relative(states - layers, layers, dim=(-2, -1)).max())
+    limit = max(10 * TOLERANCE, 3 * noise)
+    if not apart >= limit:
+        raise TwinError(
+            f"{key}: adjacent layers of the twin differ by {apart:.2g}, at least {limit:.2g} is due"
+        )
+    predicted = len(set(exact["logits"].argmax(-1).tolist()))
+    if predicted < DISTINCT:
+        raise TwinError(
+            f"{key}: the twin predicts {predicted} different tokens over {_PROBE}, "
+            f"at least {DISTINCT} are due"
+        )
+    return apart, noise
+
+
+def save_target(model: Any, dtype: str, folder: Path) -> None:
+    """Write the target's checkpoint, safetensors, without a tokenizer; it never ends by itself."""
+    model.generation_config = transformers.GenerationConfig(do_sample=False)
+    _save(model, dtype, folder)
+
+
+def save_draft(parts: dict[str, Any], dtype: str, folder: Path) -> None:
+    """Write the draft's checkpoint as published: the authors' weight names, the row's layout."""
+    plain = {**parts["draft"], "num_target_layers": parts["depth"]}
+    ids, block, mask = parts["target_layer_ids"], parts["block_size"], parts["mask_token_id"]
+    config = transformers.Qwen3Config(**plain)
+    config.dflash_config = {"target_layer_ids": ids, "mask_token_id": mask, "block_size": block}
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        model = DFlashDraftModel(config)
+    randomize(model, config.hidden_size, _seed(parts, "draft"))
+    _save(model, dtype, folder)
+    base = json.loads((folder / "config.json").read_text())
+    del base["dflash_config"], base["num_target_layers"]
+    placed = layouts.place(
+        base | {"architectures": ["DFlashDraftModel"]},
+        layout=parts["layout"],
+        target_layer_ids=ids,
+        block_size=block,
+        mask_token_id=mask,
+        num_target_layers=parts["depth"],
+    )
+    (folder / "config.json").write_text(json.dumps(placed, indent=2) + "\n")
+
+
+def _save(model: nn.Module, dtype: str, folder: Path) -> None:
+    kind = getattr(torch, dtype)
+    model.to(kind).save_pretrained(folder)
+
+
+def _config(cls: Any, fields: dict[str, Any]) -> Any:
+    """A config that takes of `fields` what its class, or its part for text, has a field for."""
+    known = cls.__dataclass_fields__
+    return cls(**{name: value for name, value in fields.items() if name in known})
+
+
+def _seed(parts: dict[str, Any], what: str) -> int:
+    """A seed that depends on the recipe's content alone."""
+    names = ("version", "arch", "depth", "target") if what == "target" else sorted(parts)
+    text = json.dumps([what, {name: parts[name] for name in names}], sort_keys=True)
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:7], "big")
+
+
+def _relative(difference: Tensor, whole: Tensor, dim: Any) -> Tensor:
+    return torch.linalg.vector_norm(difference, dim=dim) / torch.linalg.vector_norm(whole, dim=dim)

@@ -1,0 +1,136 @@
+"""From a row to the recipe of its twin: plain data, no torch.
+
+Kept from the row: architecture, depth, layer pattern, layer ids, block size, the draft's layers,
+kinds of attention and config layout. Shrunk: everything that makes a model large.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, Final
+
+from matrix.errors import TwinError
+from matrix.registry._pair import Pair
+
+__all__ = ["BLOCK", "HIDDEN", "MASK", "VERSION", "VOCAB", "WINDOW", "recipe"]
+
+VERSION: Final = 1
+"""Raised whenever the same recipe would give other bytes."""
+VOCAB: Final = 512
+MASK: Final = 511
+HIDDEN: Final = 64
+WINDOW: Final = 64
+"""Sliding windows are cut to this, so that prompts of a test get past them."""
+BLOCK: Final = 8
+"""The block of a draft whose row leaves it blank."""
+CONTEXT: Final = 4096
+
+# 32 is the smallest head that attention kernels on CPUs take, 128 the one that linear attention
+# asks for. A config class takes of these what it has a field for.
+_TARGET: Final[Mapping[str, Any]] = MappingProxyType(
+    {
+        "vocab_size": VOCAB,
+        "hidden_size": HIDDEN,
+        "intermediate_size": 96,
+        "num_attention_heads": 4,
+        "num_key_value_heads": 2,
+        "head_dim": 32,
+        "v_head_dim": 32,
+        "max_position_embeddings": CONTEXT,
+        "sliding_window": WINDOW,
+        "tie_word_embeddings": False,
+        "use_cache": True,
+        "bos_token_id": None,
+        "eos_token_id": None,
+        "pad_token_id": None,
+        "num_experts": 8,
+        "num_local_experts": 8,
+        "n_routed_experts": 8,
+        "num_experts_per_tok": 2,
+        "moe_intermediate_size": 32,
+        "shared_expert_intermediate_size": 32,
+        "linear_key_head_dim": 128,
+        "linear_value_head_dim": 128,
+        "linear_num_key_heads": 1,
+        "linear_num_value_heads": 2,
+    }
+)
+
+# The rotary part of a quarter head must still be split in three.
+_QWEN3_5: Final[Mapping[str, Any]] = MappingProxyType(
+    {
+        "head_dim": 64,
+        "num_attention_heads": 2,
+        "num_key_value_heads": 1,
+        "rope_parameters": {
+            "rope_type": "default",
+            "rope_theta": 10_000_000.0,
+            "partial_rotary_factor": 0.25,
+            "mrope_section": [3, 3, 2],
+            "mrope_interleaved": True,
+        },
+    }
+)
+
+_ARCHITECTURES: Final[Mapping[str, Mapping[str, Any]]] = MappingProxyType(
+    {
+        "Qwen3_5ForCausalLM": _QWEN3_5,
+        "Qwen3_5MoeForCausalLM": _QWEN3_5,
+        "Qwen3_5ForConditionalGeneration": _QWEN3_5,
+        "Qwen3_5MoeForConditionalGeneration": _QWEN3_5,
+        "Qwen3NextForCausalLM": {"head_dim": 64, "num_attention_heads": 2, "num_key_value_heads": 1},
+        "Qwen3MoeForCausalLM": {"norm_topk_prob": True},
+        # Its rope stretches a context of 4,096 by 32.
+        # Full attention in every fourth layer from the first, sliding in the others.
+        "LagunaForCausalLM": {},
+        "GptOssForCausalLM": {"max_position_embeddings": 131072, "intermediate_size": 32},
+    }
+)
+"""What an architecture needs beyond the common part; those that need nothing aren't listed."""
+
+
+def recipe(pair: Pair) -> dict[str, Any]:
+    """Everything that determines the twin of `pair` besides dtype and library versions; JSON data.
+
+    Raises:
+        TwinError: the drafting method, or a multi-stream target, has no twin.
+    """
+    if pair.speculative_method != "dflash":
+        raise TwinError(f"{pair.key}: no twin for method {pair.speculative_method}, only for dflash")
+    if pair.width_factor != 1:
+        raise TwinError(
+            f"{pair.key}: no twin for {pair.width_factor} streams, the draft class reads one"
+        )
+    return {
+        "version": VERSION,
+        "arch": pair.arch,
+        "depth": pair.num_target_layers,
+        "target": {**_TARGET, **_ARCHITECTURES.get(pair.arch, {})},
+        "draft": _draft(pair),
+        "layout": pair.layout,
+        "target_layer_ids": list(pair.target_layer_ids),
+        "block_size": pair.block_size or BLOCK,
+        "mask_token_id": MASK,
+    }
+
+
+def _draft(pair: Pair) -> dict[str, Any]:
+    """Fields of the draft's Qwen3 config. Two layers where the row doesn't know; at most eight."""
+    layers = min(pair.draft_num_hidden_layers or len(pair.draft_layer_types or ()) or 2, 8)
+    kinds = list(pair.draft_layer_types or ["full_attention"] * layers)[-layers:]
+    sliding = "sliding_attention" in kinds
+    return {
+        "vocab_size": VOCAB,
+        "hidden_size": HIDDEN,
+        "intermediate_size": 96,
+        "num_hidden_layers": layers,
+        "num_attention_heads": 4,
+        "num_key_value_heads": 2,
+        "head_dim": 32,
+        "max_position_embeddings": CONTEXT,
+        "layer_types": kinds,
+        "use_sliding_window": sliding,
+        "sliding_window": WINDOW if sliding else None,
+        "tie_word_embeddings": False,
+    }

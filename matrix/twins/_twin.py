@@ -1,0 +1,42 @@
+"""What a built twin is."""
+
+from __future__ import annotations
+
+import msgspec
+
+__all__ = ["Twin"]
+
+
+class Twin(msgspec.Struct, frozen=True, kw_only=True):
+    """A tiny random-weight target and draft, with a row's depth, layer pattern, ids and layout."""
+
+    target: str
+    """Folder of the target's checkpoint."""
+    draft: str
+    """Folder of the draft's checkpoint."""
+    fingerprint: str
+    """Hash of the recipe, the dtype and the library versions: equal means the same bytes."""
+    arch: str
+    """The target's architecture."""
+    depth: int
+    """Number of decoder layers."""
+    width: int
+    """Width of one plane."""
+    vocab_size: int
+    """Token ids are below it."""
+    mask_token_id: int
+    """The draft's mask token; never use it in a prompt by chance."""
+    block_size: int
+    """The draft's block, as its method counts it."""
+    layer_ids: tuple[int, ...]
+    """Layer ids, as outputs of zero-based decoder layers, whatever the draft's file stores."""
+    layout: str
+    """Layout of the draft's config."""
+    dtype: str
+    """Dtype of both checkpoints' weights."""
+    separation: float
+    """Smallest distance between adjacent layers' outputs, relative to the later, over all rows."""
+    noise: float
+    """Largest error of a plane in this dtype against float32, relative; 0 in float32."""
+    notes: str
+    """Where the twin is less than the row asks for; empty as a rule."""
