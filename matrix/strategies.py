@@ -41,8 +41,8 @@ _BIG: Final = (2**31, 2**63)
 def legal_ids(depth: int, row_ids: Sequence[int] = (), *, last: bool = True) -> Ids:
     """Legal configurations: unique, increasing, any size from 1 to `depth`.
 
-    Biased to the edges of the target, to the row's own ids and to the neighbours of both; small
-    sizes are likely, the full set is reached.
+    Biased to the edges of the target, to the row's own ids and to the neighbours of both (single
+    ones, and the whole row moved by one); small sizes are likely, the full set is reached.
 
     Args:
         depth: number of decoder layers of the target, at least 1 (2 without the last).
@@ -54,11 +54,14 @@ def legal_ids(depth: int, row_ids: Sequence[int] = (), *, last: bool = True) -> 
     """
     end = depth if last else depth - 1
     layers = st.one_of(_near(depth, row_ids, end), st.integers(0, end - 1))
-    return st.one_of(
+    shapes = [
         st.lists(layers, min_size=1, max_size=min(_SMALL, end), unique=True).map(sorted),
         st.lists(layers, min_size=1, max_size=end, unique=True).map(sorted),
         _complement(end),
-    )
+    ]
+    if moved := _moved(row_ids, end):
+        shapes.append(st.sampled_from(moved))
+    return st.one_of(shapes)
 
 
 def unordered_ids(depth: int, row_ids: Sequence[int] = ()) -> Ids:
@@ -179,6 +182,12 @@ def _near(depth: int, row_ids: Sequence[int], end: int) -> st.SearchStrategy[int
     marks = (0, *row_ids, depth - 1)
     around = (mark + step for step in (0, 1, -1) for mark in marks)
     return st.sampled_from(list(dict.fromkeys(layer for layer in around if 0 <= layer < end)))
+
+
+def _moved(row_ids: Sequence[int], end: int) -> list[list[int]]:
+    """The row's ids, and all of them one up and one down, as far as they are below `end`."""
+    rows = [sorted({layer + step for layer in row_ids}) for step in (0, 1, -1)]
+    return [row for row in rows if row and row[0] >= 0 and row[-1] < end]
 
 
 def _complement(end: int) -> Ids:

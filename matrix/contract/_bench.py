@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from matrix.contract._clause import Finding
@@ -90,6 +90,8 @@ class Bench:
     """What one clause measured and another uses (`plain_gap`)."""
     shrunk: dict[Fault, Any] = field(default_factory=dict)
     """What the running clause's search shrank to, by label; saved by the runner."""
+    tried: dict[str, tuple[Finding, ...]] = field(default_factory=dict)
+    """What the running clause's search tried: canonical JSON of the input -> what it gave."""
 
     @property
     def tolerance(self) -> float:
@@ -140,10 +142,6 @@ class Bench:
                 raise EngineError(error.type_name, error.text, error.trace)
         return runs
 
-    def with_pinned(self, *examples: Any) -> Bench:
-        """The same bench, with inputs that a clause always tries first."""
-        pinned = (*self.examples.pinned, *examples)
-        return replace(self, examples=replace(self.examples, pinned=pinned))
 
 
 _DEATHS = (

@@ -7,16 +7,19 @@ half as far as the runner-up), since a fixed tolerance can't tell noise from a n
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from matrix.errors import HarnessError
 from matrix.faults import Phase
-from matrix.reference._states import States
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from matrix.reference._states import States
 
 __all__ = [
     "CLEAR",
@@ -30,6 +33,7 @@ __all__ = [
     "relative",
     "right_states",
     "rounding",
+    "shape_problem",
     "split_planes",
 ]
 
@@ -120,16 +124,14 @@ def compare(observed: Observed, context: Context) -> Comparison:
     """
     coarse = is_coarse(observed.dtype)
     planes = split_planes(observed.planes, context.states.width)
-    if problem := _shape_problem(planes, observed.position, context):
+    if problem := shape_problem(planes, observed.position, context):
         return Comparison(ok=False, worst=float("inf"), margin=0.0, problem=problem)
     stacked = np.stack(planes)
     window = slice(observed.position, observed.position + stacked.shape[1])
     table = _distances(stacked, context.states.layers[:, window])
     medians = np.median(table, axis=2)
     matches: list[PlaneMatch] = []
-    for plane, distances, median, asked in zip(
-        stacked, table, medians, context.asked, strict=True
-    ):
+    for plane, distances, median, asked in zip(stacked, table, medians, context.asked, strict=True):
         error, other = _error_and_rival(plane, distances, asked, context, window)
         if coarse:
             floor = max(context.tolerance, 4.0 * 2.0 ** -_MANTISSA[observed.dtype])
@@ -208,7 +210,8 @@ def rounding(rows: FloatArray, dtype: str) -> str:
     if 0 < used <= min(_MANTISSA[dtype], 23) - 3:
         return f"{used} mantissa bits"
     for lines in (mantissas, mantissas.T):
-        if union and lines.shape[1] >= 32 and (most := _most_distinct(lines)) <= 9:
+        filled = int(np.count_nonzero(lines, axis=1).min())
+        if filled >= 24 and (most := _most_distinct(lines)) <= 9:
             return f"at most {most} distinct mantissas in {lines.shape[1]} numbers"
     magnitudes = np.unique(words & np.uint32(0x7FFFFFFF)).size
     if 1 < magnitudes <= 128 and words.size >= 1024:
@@ -222,7 +225,7 @@ def _most_distinct(lines: NDArray[np.uint32]) -> int:
     return 1 + int((ordered[:, 1:] != ordered[:, :-1]).sum(axis=1).max())
 
 
-def _shape_problem(planes: tuple[FloatArray, ...], position: int, context: Context) -> str:
+def shape_problem(planes: tuple[FloatArray, ...], position: int, context: Context) -> str:
     """What is wrong with number or shape of the planes; empty when nothing is."""
     width, length = context.states.width, context.states.layers.shape[1]
     if len(planes) != len(context.asked):

@@ -7,9 +7,8 @@ passed over, and the search goes on for others.
 
 from __future__ import annotations
 
-import json
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -20,6 +19,7 @@ from hypothesis.strategies import SearchStrategy
 from matrix.contract._bench import Bench
 from matrix.contract._clause import Finding
 from matrix.faults import Fault
+from matrix.results import canonical
 
 __all__ = ["Check", "Search", "fuzz"]
 
@@ -44,19 +44,23 @@ class Search:
     """Canonical JSON of every input tried -> what was found on it."""
 
 
-def fuzz(bench: Bench, strategy: SearchStrategy[Any], check: Check) -> Search:
+def fuzz(
+    bench: Bench, strategy: SearchStrategy[Any], check: Check, *, always: Sequence[Any] = ()
+) -> Search:
     """Run `check` on pinned, saved and generated inputs; one shrunk finding a label.
 
     Args:
-        bench: says which inputs (`bench.examples`), and takes what was shrunk (`bench.shrunk`).
+        bench: says which inputs (`bench.examples`), and takes what was shrunk and tried.
         strategy: generates inputs, all of them JSON data.
         check: finds what is wrong with one input.
+        always: inputs that the clause tries whatever the seed.
     """
     search, examples = Search(), bench.examples
+    bench.tried = search.tried
     if examples.only is not None:
         _try(search, check, examples.only)
         return search
-    for example in (*examples.pinned, *examples.saved):
+    for example in (*examples.pinned, *examples.saved, *always):
         _try(search, check, example)
     known = examples.known | search.findings.keys()
     for _ in range(ROUNDS):
@@ -68,13 +72,9 @@ def fuzz(bench: Bench, strategy: SearchStrategy[Any], check: Check) -> Search:
     return search
 
 
-def _key(example: Any) -> str:
-    return json.dumps(example, sort_keys=True)
-
-
 def _try(search: Search, check: Check, example: Any) -> tuple[Finding, ...]:
     """Check one input, once; the first input that gives a label stays its example."""
-    key = _key(example)
+    key = canonical(example)
     if key not in search.tried:
         search.tried[key] = tuple(replace(f, example=example) for f in check(example))
     for finding in search.tried[key]:
@@ -105,7 +105,7 @@ def _one_new(
     @hypothesis.given(strategy)
     def search_one(example: Any) -> None:
         late = bool(shrinking) and time.monotonic() - shrinking[0] > SHRINK_SECONDS
-        if late and _key(example) not in search.tried:
+        if late and canonical(example) not in search.tried:
             return
         found = _try(search, check, example)
         for finding in found:

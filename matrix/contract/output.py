@@ -4,48 +4,22 @@ from __future__ import annotations
 
 from typing import Any
 
-from hypothesis import strategies as st
-
-from matrix import strategies
 from matrix.contract._bench import Bench, Run, dying
 from matrix.contract._clause import Finding, Verdict, clause
 from matrix.contract._fuzz import fuzz
+from matrix.contract._inputs import continuation, forced, forcing
 from matrix.contract._lossless import differing, tau
 from matrix.engines import Inject, Request
 from matrix.errors import EngineError
 from matrix.faults import GIVES, Fault
 
 __all__ = [
-    "forced",
     "output_counters",
     "output_forced",
     "output_k",
     "output_lossless",
     "output_stop",
 ]
-
-
-def forced(bench: Bench) -> st.SearchStrategy[dict[str, Any]]:
-    """Inputs for forced acceptance: one of a few prompts, and how many drafts each step accepts."""
-    prompts = bench.prompts(9, 4, salt="forced")
-    accept = strategies.acceptance_patterns(bench.drafts)
-    return st.fixed_dictionaries({"prompt": st.sampled_from(prompts), "accept": accept})
-
-
-def forcing(bench: Bench, example: dict[str, Any]) -> Request:
-    """A request of about two blocks whose drafts are put in by the example's pattern."""
-    prompt, tokens = example["prompt"], 2 * bench.twin.block_size
-    known = continuation(bench, prompt, tokens + bench.twin.block_size)
-    filler = bench.twin.mask_token_id if example.get("mask") else None
-    return Request(prompt, tokens, inject=Inject(known, example["accept"], filler))
-
-
-def continuation(bench: Bench, prompt: list[int], tokens: int) -> list[int]:
-    """The reference's greedy continuation, kept for the next clause that asks."""
-    kept: dict[tuple[int, ...], list[int]] = bench.memo.setdefault("continuations", {})
-    if len(kept.get(tuple(prompt), ())) < tokens:
-        kept[tuple(prompt)] = list(bench.greedy(prompt, tokens).tokens)
-    return kept[tuple(prompt)][:tokens]
 
 
 def _dead(clause_id: str, error: EngineError) -> Verdict:
@@ -107,11 +81,8 @@ def output_forced(bench: Bench) -> Verdict:
     prompt, k = bench.prompts(9, salt="forced")[0], bench.drafts
     patterns: list[dict[str, Any]] = [{"accept": [k]}, {"accept": [0]}, {"accept": [k // 2, 0, k]}]
     patterns.append({"accept": [0, 1], "mask": True})
-    search = fuzz(
-        bench.with_pinned(*({"prompt": prompt, **pattern} for pattern in patterns)),
-        forced(bench),
-        check,
-    )
+    always = [{"prompt": prompt, **pattern} for pattern in patterns]
+    search = fuzz(bench, forced(bench), check, always=always)
     return Verdict(
         tuple(search.findings.values()),
         expected="accepted counts as put in",

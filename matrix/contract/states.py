@@ -13,8 +13,8 @@ import numpy as np
 from matrix.contract._bench import Bench, Run, dying
 from matrix.contract._clause import Finding, Verdict, clause
 from matrix.contract._fuzz import fuzz
+from matrix.contract._inputs import forced, forcing
 from matrix.contract._planes import Judged, Kind, judge, merge, verdict
-from matrix.contract.output import forced, forcing
 from matrix.engines import Request
 from matrix.errors import EngineError, HarnessError
 from matrix.faults import GIVES, Fault, Phase
@@ -128,7 +128,7 @@ def aux_decode(bench: Bench) -> Verdict:
         return judged.findings
 
     mixed = {"prompt": bench.prompts(9, salt="forced")[0], "accept": [bench.drafts, 0, 1, bench.drafts // 2]}
-    search = fuzz(bench.with_pinned(mixed), forced(bench), check)
+    search = fuzz(bench, forced(bench), check, always=[mixed])
     worst.findings = list(search.findings.values())
     return verdict(bench, worst, expected="states of the emitted sequence, accepted rows only")
 

@@ -47,7 +47,7 @@ def _search(
         return check(bench, done, worst)
 
     first = [{"ids": value, "prompt": prompt} for value in always]
-    search = fuzz(bench.with_pinned(*first), tapped(bench, ids), one)
+    search = fuzz(bench, tapped(bench, ids), one, always=first)
     margin = bench.tolerance / worst.worst if worst.worst else None
     return Verdict(
         tuple(search.findings.values()),

@@ -152,6 +152,13 @@ class Worker:
         assert self._guard.stdout is not None, "the guard was started with a pipe"
         self._guard.stdout.close()
 
+    def kill(self) -> None:
+        """End the worker at once, from any thread; a call under way raises `WorkerGone`."""
+        self.gone = self.gone or WorkerGone("crash", "the run was stopped")
+        self._kill_all()
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.pid, signal.SIGKILL)
+
     def _kill_all(self) -> None:
         for pid in [*_guard.descendants(self.pid), *_session(self.pid)]:
             with contextlib.suppress(ProcessLookupError):

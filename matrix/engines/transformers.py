@@ -67,7 +67,7 @@ class TransformersEngine:
             version=importlib.metadata.version("dflash"),
             python=platform.python_version(),
             transformers=transformers.__version__,
-            torch=torch.__version__,
+            torch=str(torch.__version__),
             device=torch.cuda.get_device_name() if torch.cuda.is_available() else "cpu",
             driver=str(torch.version.cuda) if torch.cuda.is_available() else None,
             lacks=_LACKS,

@@ -159,7 +159,9 @@ def _rows(output: Any) -> Tensor:
 
 
 def _child(module: nn.Module, names: Sequence[str]) -> Any:
-    return next((found for name in names if (found := getattr(module, name, None)) is not None), None)
+    return next(
+        (found for name in names if (found := getattr(module, name, None)) is not None), None
+    )
 
 
 def _branch(layer: nn.Module, names: Sequence[str], sandwiched: Sequence[str]) -> Any:

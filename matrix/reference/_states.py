@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from matrix.reference._arrays import StateArrays
+
 __all__ = ["States"]
 
 FloatArray = NDArray[np.floating[Any]]
@@ -39,6 +41,18 @@ class States:
     """`[N, T, H]`: the final norm applied to each layer's output"""
     next_normed: FloatArray | None = None
     """`[N, T, H]`: the next layer's input norm applied to each layer's output; last entry: final norm"""
+
+    @classmethod
+    def from_arrays(cls, arrays: StateArrays) -> States:
+        """What the reference process answered, as read-only views on its bytes."""
+        return cls(
+            tokens=tuple(arrays.tokens),
+            **{
+                name: None if (array := getattr(arrays, name)) is None else array.numpy()
+                for name in arrays.__struct_fields__
+                if name != "tokens"
+            },
+        )
 
     @property
     def depth(self) -> int:

@@ -35,6 +35,14 @@ class UserConfig:
     """Engine name -> the interpreter that it runs under."""
 
 
+@dataclass(frozen=True)
+class _Table:
+    """`UserConfig` as it is written."""
+
+    registry: tuple[str, ...] = ()
+    python: Mapping[str, str] = field(default_factory=dict)
+
+
 def load(files: Sequence[Path] = (), *, allow_remote_code: bool = False) -> Registry:
     """The built-in rows and expectations, then those of `files`, in that order.
 
@@ -82,8 +90,8 @@ def user_config(directory: Path) -> UserConfig:
     table = _parse_toml(path, str(path)).get("tool", {}).get("dflash-matrix", {})
     if not isinstance(table, dict):
         raise RegistryError(str(path), row, None, "should be a table")
-    config = build(UserConfig, table, str(path), row)
-    return replace(config, registry=tuple(path.parent / entry for entry in config.registry))
+    written = build(_Table, table, str(path), row)
+    return UserConfig(tuple(path.parent / file for file in written.registry), written.python)
 
 
 def _pairs(document: Mapping[str, Any], file: str, taken: Mapping[str, Pair]) -> Iterator[Pair]:
@@ -91,7 +99,7 @@ def _pairs(document: Mapping[str, Any], file: str, taken: Mapping[str, Pair]) ->
         row = _name(table, f"pair #{position}")
         pair = build(Pair, {"key": _key(table, taken)} | table, file, row)
         for name, problem in pair_problems(pair):
-            raise RegistryError(file, row, name, problem)
+            raise RegistryError(file, pair.key, name, problem)
         yield pair
 
 

@@ -136,7 +136,7 @@ def _facts(cell: Cell) -> list[tuple[str, str]]:
         "actual": cell.actual,
         "tolerance": cell.tolerance,
         "margin": cell.margin,
-        "example": cell.example,
+        "example": None if cell.example is None else _json(cell.example),
         **{one_line(name): value for name, value in measured.items()},
         "target": cell.target,
         "draft": cell.draft,

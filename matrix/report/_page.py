@@ -79,6 +79,8 @@ class Page:
     total: int
     counts: tuple[tuple[str, str, int], ...]
     """Outcome, letter, number of cells."""
+    headlines: tuple[str, ...]
+    """For each run one line: when, what, on what."""
     runs: tuple[tuple[tuple[str, str], ...], ...]
     """For each run its properties: name and value."""
     injected: tuple[str, ...]
@@ -102,6 +104,7 @@ def build_page(record: Record, diff: Diff | None, unmatched: Iterable[str], fram
         red=sum(shown.red for _, shown in cells.values()),
         total=len(cells),
         counts=tuple((o.value, LETTERS[o], counted[o]) for o in _ORDER if counted[o]),
+        headlines=tuple(_headline(header) for header in record.headers),
         runs=tuple(_properties(header) for header in record.headers),
         injected=tuple(one_line(h.inject.get("path", "?")) for h in record.headers if h.inject),
         changes=_change_lists(diff, ids) if diff else None,
@@ -178,6 +181,12 @@ def _grid(
             for pair in pairs
         ),
     )
+
+
+def _headline(header: RunHeader) -> str:
+    engines = (f"{name} {known.get('version', '')}" for name, known in header.engines.items())
+    commit = f"commit {header.commit}" if header.commit else ""
+    return one_line(", ".join(filter(None, [header.time, *engines, header.device, commit])))
 
 
 def _properties(header: RunHeader) -> tuple[tuple[str, str], ...]:

@@ -62,7 +62,7 @@ def _plot(number: int, plane: Any) -> Plot | None:
         return None
     low = math.floor(min(logs))
     high = max(math.ceil(max(logs)), low + 1)
-    asked, matched = plane.get("asked"), plane.get("matched")
+    asked, matched = _layer(plane.get("asked")), _layer(plane.get("matched"))
 
     def bar(layer: int, distance: float) -> Bar:
         share = 1.0 if not math.isfinite(distance) else 0.0
@@ -74,11 +74,21 @@ def _plot(number: int, plane: Any) -> Plot | None:
         return Bar(layer * _STEP, round(HEIGHT - height, 1), _BAR, height, role, title)
 
     bars = tuple(bar(layer, distance) for layer, distance in enumerate(distances))
-    title = f"plane {number}: layer {asked} asked, layer {matched} matched"
+    named = [
+        f"layer {layer} {role}"
+        for layer, role in ((asked, "asked"), (matched, "matched"))
+        if layer is not None
+    ]
+    title = f"plane {number}: " + (", ".join(named) or "distances")
     return Plot(title, len(distances) * _STEP, HEIGHT, low, high, bars)
 
 
-def _role(layer: int, asked: Any, matched: Any) -> str:
+def _layer(value: Any) -> int | None:
+    """The layer; `None` when the state is no layer's (the embeddings, zeros)."""
+    return value if isinstance(value, int) else None
+
+
+def _role(layer: int, asked: int | None, matched: int | None) -> str:
     if layer == asked:
         return "right" if asked == matched else "asked"
     return "matched" if layer == matched else "other"

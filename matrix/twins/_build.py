@@ -12,7 +12,7 @@ import msgspec
 
 from matrix import cache
 from matrix.errors import TwinError
-from matrix.registry._pair import Pair
+from matrix.registry import Pair
 from matrix.twins._recipe import HIDDEN, recipe
 from matrix.twins._twin import Twin
 
@@ -79,7 +79,7 @@ def _load(home: Path) -> Twin | None:
 def _make(key: str, parts: dict[str, Any], dtype: str, fingerprint: str, folder: Path) -> None:
     from matrix.twins import _models
 
-    target, notes = _models.target(key, parts)
+    target = _models.target(key, parts)
     separation, noise = _models.separation(key, target, dtype)
     _models.save_target(target, dtype, folder / "target")
     _models.save_draft(parts, dtype, folder / "draft")
@@ -98,7 +98,7 @@ def _make(key: str, parts: dict[str, Any], dtype: str, fingerprint: str, folder:
         dtype=dtype,
         separation=separation,
         noise=noise,
-        notes=notes,
+        notes=parts["notes"],
     )
     files = {
         path.relative_to(folder).as_posix(): _digest(path)

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from matrix import layouts
 from matrix.errors import TwinError
 from matrix.reference._layers import capture
+from matrix.twins._recipe import MASK
 from matrix.twins._weights import randomize
 
 __all__ = ["DISTINCT", "TOLERANCE", "save_draft", "save_target", "separation", "target"]
@@ -28,8 +29,8 @@ _PROBE: Final = 96
 """Tokens of the probe; more than a twin's sliding window."""
 
 
-def target(key: str, parts: dict[str, Any]) -> tuple[Any, str]:
-    """Build the target of a recipe in float32, on the CPU; with a note where it is less than asked.
+def target(key: str, parts: dict[str, Any]) -> Any:
+    """Build the target of a recipe in float32, on the CPU.
 
     Raises:
         TwinError: transformers has no such architecture, or refuses the tiny config.
@@ -39,36 +40,40 @@ def target(key: str, parts: dict[str, Any]) -> tuple[Any, str]:
     if cls is None or not hasattr(cls, "config_class"):
         raise TwinError(f"{key}: transformers {transformers.__version__} has no {arch}")
     try:
-        config = _config(cls.config_class, parts["target"] | {"num_hidden_layers": parts["depth"]})
+        config = _config(cls.config_class, parts)
         config.architectures = [arch]
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(0)
             model = cls._from_config(config, attn_implementation="eager", dtype=torch.float32)
-    except (ValueError, TypeError, AttributeError, KeyError, RuntimeError) as error:
-        raise TwinError(f"{key}: transformers refuses a tiny {arch}: {error}") from error
+    except Exception as error:
+        raise TwinError(f"{key}: transformers refuses a tiny {arch}: {_line(error)}") from error
     randomize(model, parts["target"]["hidden_size"], _seed(parts, "target"))
-    return model.eval(), ""
+    return model.eval()
 
 
 def separation(key: str, model: Any, dtype: str) -> tuple[float, float]:
-    """How far adjacent layers' outputs are apart, and how far rounding to `dtype` moves them.
+    """How far adjacent layers' outputs are apart, and how far rounding to `dtype` moves one.
 
-    Both relative L2: the first is the smallest of any row (token) and layer, the second the largest
-    of any layer, over all rows of a probe.
+    Relative L2 over a probe of random tokens. In float32 the first is the smallest of any layer and
+    row (token), and the second is 0; in narrower types, where whole planes are judged, the first
+    is the smallest and the second the largest of any layer, over all rows.
 
     Raises:
         TwinError: they are too close to tell, or the target predicts nearly always the same token.
     """
     kind = getattr(torch, dtype)
+    draw = torch.Generator().manual_seed(1)
+    probe = torch.randint(0, MASK, (_PROBE,), generator=draw).tolist()
     rounded = copy.deepcopy(model).to(kind)
-    probe = torch.randint(0, 511, (_PROBE,), generator=torch.Generator().manual_seed(1)).tolist()
+    # Against float32 arithmetic on the same, rounded weights.
     exact = capture(copy.deepcopy(rounded).float(), probe, detail=False)
     layers = exact["layers"]
-    apart = float(_relative(layers[1:] - layers[:-1], layers[1:], dim=-1).min())
-    noise = 0.0
-    if kind is not torch.float32:
+    if kind is torch.float32:
+        noise, over = 0.0, -1
+    else:
         states = capture(rounded, probe, detail=False)["layers"].float()
-        noise = float(_relative(states - layers, layers, dim=(-2, -1)).max())
+        noise, over = float(_relative(states, layers, (-2, -1)).max()), (-2, -1)
+    apart = float(_relative(layers[:-1], layers[1:], over).min())
     limit = max(10 * TOLERANCE, 3 * noise)
     if not apart >= limit:
         raise TwinError(
@@ -77,7 +82,7 @@ def separation(key: str, model: Any, dtype: str) -> tuple[float, float]:
     predicted = len(set(exact["logits"].argmax(-1).tolist()))
     if predicted < DISTINCT:
         raise TwinError(
-            f"{key}: the twin predicts {predicted} different tokens over {_PROBE}, "
+            f"{key}: the twin predicts {predicted} different tokens over {_PROBE} tokens, "
             f"at least {DISTINCT} are due"
         )
     return apart, noise
@@ -114,22 +119,43 @@ def save_draft(parts: dict[str, Any], dtype: str, folder: Path) -> None:
 
 
 def _save(model: nn.Module, dtype: str, folder: Path) -> None:
-    kind = getattr(torch, dtype)
-    model.to(kind).save_pretrained(folder)
+    transformers.utils.logging.disable_progress_bar()
+    model.to(getattr(torch, dtype)).save_pretrained(folder)
 
 
-def _config(cls: Any, fields: dict[str, Any]) -> Any:
-    """A config that takes of `fields` what its class, or its part for text, has a field for."""
-    known = cls.__dataclass_fields__
-    return cls(**{name: value for name, value in fields.items() if name in known})
+def _config(cls: Any, parts: dict[str, Any]) -> Any:
+    """The target's config; a multimodal one has a part for text, and one for vision if it must."""
+    if "text_config" not in cls.sub_configs:
+        return _filled(cls, parts["target"])
+    nested = {"text_config": "target", "vision_config": "vision"}
+    made = {
+        name: _filled(cls.sub_configs[name], parts[part])
+        for name, part in nested.items()
+        if name in cls.sub_configs
+    }
+    return cls(**made, tie_word_embeddings=False)
+
+
+def _filled(cls: Any, fields: dict[str, Any]) -> Any:
+    """A config that takes of `fields` those that its class has."""
+    return cls(
+        **{name: value for name, value in fields.items() if name in cls.__dataclass_fields__}
+    )
+
+
+def _line(error: Exception) -> str:
+    return " ".join(f"{type(error).__name__}: {error}".split())[:300]
 
 
 def _seed(parts: dict[str, Any], what: str) -> int:
     """A seed that depends on the recipe's content alone."""
-    names = ("version", "arch", "depth", "target") if what == "target" else sorted(parts)
+    names = ("version", "arch", "target") if what == "target" else sorted(parts)
     text = json.dumps([what, {name: parts[name] for name in names}], sort_keys=True)
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:7], "big")
 
 
-def _relative(difference: Tensor, whole: Tensor, dim: Any) -> Tensor:
-    return torch.linalg.vector_norm(difference, dim=dim) / torch.linalg.vector_norm(whole, dim=dim)
+def _relative(states: Tensor, due: Tensor, over: int | tuple[int, int]) -> Tensor:
+    """L2 of the difference over L2 of what is due, over the given dimensions."""
+    norm = torch.linalg.vector_norm
+    relative: Tensor = norm(states - due, dim=over) / norm(due, dim=over)
+    return relative

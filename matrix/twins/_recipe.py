@@ -7,13 +7,14 @@ kinds of attention and config layout. Shrunk: everything that makes a model larg
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import cycle, islice
 from types import MappingProxyType
 from typing import Any, Final
 
 from matrix.errors import TwinError
-from matrix.registry._pair import Pair
+from matrix.registry import Pair
 
-__all__ = ["BLOCK", "HIDDEN", "MASK", "VERSION", "VOCAB", "WINDOW", "recipe"]
+__all__ = ["HIDDEN", "MASK", "VOCAB", "recipe"]
 
 VERSION: Final = 1
 """Raised whenever the same recipe would give other bytes."""
@@ -24,6 +25,9 @@ WINDOW: Final = 64
 """Sliding windows are cut to this, so that prompts of a test get past them."""
 BLOCK: Final = 8
 """The block of a draft whose row leaves it blank."""
+DRAFT_LAYERS: Final = 2
+"""The layers of a draft whose row leaves their number blank."""
+MOST_DRAFT_LAYERS: Final = 8
 CONTEXT: Final = 4096
 
 # 32 is the smallest head that attention kernels on CPUs take, 128 the one that linear attention
@@ -57,7 +61,24 @@ _TARGET: Final[Mapping[str, Any]] = MappingProxyType(
     }
 )
 
-# The rotary part of a quarter head must still be split in three.
+# What a multimodal class sees with: as little as its config class allows.
+_VISION: Final[Mapping[str, Any]] = MappingProxyType(
+    {
+        "depth": 1,
+        "num_hidden_layers": 1,
+        "hidden_size": 32,
+        "intermediate_size": 32,
+        "num_heads": 2,
+        "num_attention_heads": 2,
+        "num_key_value_heads": 2,
+        "head_dim": 16,
+        "out_hidden_size": HIDDEN,
+        "num_position_embeddings": 16,
+        "position_embedding_size": 64,
+    }
+)
+
+# The rotary part of a quarter of a head must still be split in three.
 _QWEN3_5: Final[Mapping[str, Any]] = MappingProxyType(
     {
         "head_dim": 64,
@@ -79,15 +100,31 @@ _ARCHITECTURES: Final[Mapping[str, Mapping[str, Any]]] = MappingProxyType(
         "Qwen3_5MoeForCausalLM": _QWEN3_5,
         "Qwen3_5ForConditionalGeneration": _QWEN3_5,
         "Qwen3_5MoeForConditionalGeneration": _QWEN3_5,
-        "Qwen3NextForCausalLM": {"head_dim": 64, "num_attention_heads": 2, "num_key_value_heads": 1},
+        "Qwen3NextForCausalLM": {
+            "head_dim": 64,
+            "num_attention_heads": 2,
+            "num_key_value_heads": 1,
+        },
         "Qwen3MoeForCausalLM": {"norm_topk_prob": True},
         # Its rope stretches a context of 4,096 by 32.
-        # Full attention in every fourth layer from the first, sliding in the others.
-        "LagunaForCausalLM": {},
         "GptOssForCausalLM": {"max_position_embeddings": 131072, "intermediate_size": 32},
+        "LagunaForCausalLM": {"gating": "per-head"},
+        # The larger ones, those that are served with drafts, have no embeddings per layer.
+        "Gemma4ForConditionalGeneration": {"hidden_size_per_layer_input": 0},
     }
 )
 """What an architecture needs beyond the common part; those that need nothing aren't listed."""
+
+_PATTERNS: Final[Mapping[str, Mapping[str, tuple[Any, ...]]]] = MappingProxyType(
+    {
+        # As in the config of poolside/Laguna-XS-2.1: more heads where the window is.
+        "LagunaForCausalLM": {
+            "layer_types": ("full_attention", *("sliding_attention",) * 3),
+            "num_attention_heads_per_layer": (4, 6, 6, 6),
+        },
+    }
+)
+"""Per-layer fields, repeated down to the depth, where the config class doesn't make them itself."""
 
 
 def recipe(pair: Pair) -> dict[str, Any]:
@@ -97,7 +134,9 @@ def recipe(pair: Pair) -> dict[str, Any]:
         TwinError: the drafting method, or a multi-stream target, has no twin.
     """
     if pair.speculative_method != "dflash":
-        raise TwinError(f"{pair.key}: no twin for method {pair.speculative_method}, only for dflash")
+        raise TwinError(
+            f"{pair.key}: no twin for method {pair.speculative_method}, only for dflash"
+        )
     if pair.width_factor != 1:
         raise TwinError(
             f"{pair.key}: no twin for {pair.width_factor} streams, the draft class reads one"
@@ -106,19 +145,32 @@ def recipe(pair: Pair) -> dict[str, Any]:
         "version": VERSION,
         "arch": pair.arch,
         "depth": pair.num_target_layers,
-        "target": {**_TARGET, **_ARCHITECTURES.get(pair.arch, {})},
+        "target": _target(pair),
+        "vision": dict(_VISION),
         "draft": _draft(pair),
         "layout": pair.layout,
         "target_layer_ids": list(pair.target_layer_ids),
         "block_size": pair.block_size or BLOCK,
         "mask_token_id": MASK,
+        "notes": "; ".join(_notes(pair)),
     }
 
 
+def _target(pair: Pair) -> dict[str, Any]:
+    depth = pair.num_target_layers
+    patterns = {
+        name: list(islice(cycle(pattern), depth))
+        for name, pattern in _PATTERNS.get(pair.arch, {}).items()
+    }
+    own = _ARCHITECTURES.get(pair.arch, {})
+    return {**_TARGET, **own, **patterns, "num_hidden_layers": depth}
+
+
 def _draft(pair: Pair) -> dict[str, Any]:
-    """Fields of the draft's Qwen3 config. Two layers where the row doesn't know; at most eight."""
-    layers = min(pair.draft_num_hidden_layers or len(pair.draft_layer_types or ()) or 2, 8)
-    kinds = list(pair.draft_layer_types or ["full_attention"] * layers)[-layers:]
+    """Fields of the draft's Qwen3 config; a window without kinds is every layer's."""
+    layers = min(_draft_layers(pair) or DRAFT_LAYERS, MOST_DRAFT_LAYERS)
+    kind = "sliding_attention" if pair.draft_sliding_window else "full_attention"
+    kinds = list(pair.draft_layer_types or (kind,) * layers)[-layers:]
     sliding = "sliding_attention" in kinds
     return {
         "vocab_size": VOCAB,
@@ -134,3 +186,22 @@ def _draft(pair: Pair) -> dict[str, Any]:
         "sliding_window": WINDOW if sliding else None,
         "tie_word_embeddings": False,
     }
+
+
+def _draft_layers(pair: Pair) -> int | None:
+    return pair.draft_num_hidden_layers or len(pair.draft_layer_types or ()) or None
+
+
+def _notes(pair: Pair) -> list[str]:
+    """Where the twin is less than the row, or says more."""
+    layers = _draft_layers(pair)
+    notes = []
+    if pair.block_size is None:
+        notes.append(f"block {BLOCK}, the row leaves it blank")
+    if layers is None:
+        notes.append(f"{DRAFT_LAYERS} draft layers, the row leaves their number blank")
+    elif layers > MOST_DRAFT_LAYERS:
+        notes.append(f"{MOST_DRAFT_LAYERS} draft layers of {layers}")
+    if pair.draft_vocab_size is not None:
+        notes.append("the draft has the target's vocabulary, not a reduced one")
+    return notes

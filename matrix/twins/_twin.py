@@ -35,8 +35,8 @@ class Twin(msgspec.Struct, frozen=True, kw_only=True):
     dtype: str
     """Dtype of both checkpoints' weights."""
     separation: float
-    """Smallest distance between adjacent layers' outputs, relative to the later, over all rows."""
+    """Smallest relative L2 between adjacent layers' outputs: of a row in float32, else of a plane."""
     noise: float
-    """Largest error of a plane in this dtype against float32, relative; 0 in float32."""
+    """Largest relative L2 by which a plane in this dtype misses float32's; 0 in float32."""
     notes: str
-    """Where the twin is less than the row asks for; empty as a rule."""
+    """Where the twin is less than the row, or fills a blank; may be empty."""

@@ -1,0 +1,77 @@
+"""What one run is asked to do: the command line's and pytest's common input."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+from matrix.contract import CLAUSES
+from matrix.engines import MEMORY_CEILING_MB, Deadlines
+from matrix.errors import UsageError
+from matrix.registry import Expectation, Pair
+from matrix.results import canonical
+
+__all__ = ["Plan", "select_clauses"]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One run of some pairs on one engine."""
+
+    engine: str
+    pairs: tuple[Pair, ...]
+    out: Path
+    """The run's own folder."""
+    clauses: frozenset[str] = frozenset(CLAUSES)
+    """Ids of the clauses that are judged; the others are skipped as `filtered`."""
+    python: str = sys.executable
+    """The engine's interpreter."""
+    expectations: tuple[Expectation, ...] = ()
+    dtype: str = "float32"
+    seed: int = 0
+    max_examples: int = 12
+    derandomize: bool = True
+    example: Any = None
+    """Replay this input and no other."""
+    deadlines: Deadlines = field(default_factory=Deadlines)
+    inject: Path | None = None
+    memory_mb: float = MEMORY_CEILING_MB
+    slots: int = 1
+    """Rows that run side by side."""
+    offline: bool = False
+    registry: tuple[Path, ...] = ()
+    """The user's files, for the line that reproduces a cell."""
+
+    def repro(self, pair: Pair, clause: str, example: Any) -> str:
+        """One line that replays a cell when pasted into a shell."""
+        words = ["dflash-matrix", "run", pair.key, "--engine", self.engine, "--clause", clause]
+        words += ["--seed", str(self.seed), "--dtype", self.dtype]
+        for file in self.registry:
+            words += ["--registry", str(file)]
+        if self.python != sys.executable:
+            words += ["--python", f"{self.engine}={self.python}"]
+        if self.inject:
+            words += ["--inject", str(self.inject)]
+        if self.max_examples != Plan.max_examples:
+            words += ["--max-examples", str(self.max_examples)]
+        if example is not None:
+            words += ["--example", canonical(example)]
+        return shlex.join(words)
+
+
+def select_clauses(globs: list[str]) -> frozenset[str]:
+    """Ids of the clauses that any of the globs matches; all of them without a glob.
+
+    Raises:
+        UsageError: a glob that matches no clause.
+    """
+    for glob in globs:
+        if not any(fnmatchcase(id, glob.upper()) for id in CLAUSES):
+            raise UsageError(f"--clause {glob}: no such clause; `dflash-matrix clauses` lists them")
+    return frozenset(
+        id for id in CLAUSES if not globs or any(fnmatchcase(id, glob.upper()) for glob in globs)
+    )

@@ -1,0 +1,312 @@
+"""The command line: `dflash-matrix`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from matrix import __version__
+from matrix.errors import MatrixError, UsageError
+
+if TYPE_CHECKING:
+    from matrix._plan import Plan
+    from matrix.registry import Registry
+
+__all__ = ["main"]
+
+INTERRUPTED: Final = 130
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; returns the exit code.
+
+    0 as expected, 1 something unexpected, 2 bad input or usage, 3 everything was skipped,
+    130 interrupted.
+    """
+    try:
+        args = _parser().parse_args(argv)
+        return int(args.handler(args))
+    except UsageError as error:
+        print(f"dflash-matrix: {error}", file=sys.stderr)
+        return 2
+    except MatrixError as error:
+        print(f"dflash-matrix: {type(error).__name__}: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("dflash-matrix: interrupted", file=sys.stderr)
+        return INTERRUPTED
+    except BrokenPipeError:
+        # The reader of our output has gone (`| head`); there is nobody left to tell.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="dflash-matrix", description="Contract test matrix for DFlash speculative decoding."
+    )
+    parser.add_argument("--version", action="version", version=f"dflash-matrix {__version__}")
+    sub = parser.add_subparsers(required=True, metavar="COMMAND")
+    _list(sub)
+    _clauses(sub)
+    _run(sub)
+    _report(sub)
+    _diff(sub)
+    _baseline(sub)
+    _cache(sub)
+    return parser
+
+
+Sub = Any
+"""What argparse gives for subparsers; it has no public type."""
+
+
+def _command(sub: Sub, name: str, handler: Any, help: str) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = sub.add_parser(name, help=help, description=help)
+    parser.set_defaults(handler=handler)
+    return parser
+
+
+def _selection(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "pairs", nargs="*", metavar="PAIR", help="key, target or draft id, architecture, or a glob"
+    )
+    parser.add_argument("--kind", choices=("real", "synthetic", "canary"))
+    parser.add_argument("--registry", action="append", type=Path, default=[], metavar="FILE")
+    parser.add_argument("--trust-remote-code", action="store_true")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def _registry(args: argparse.Namespace) -> tuple[Registry, tuple[Path, ...]]:
+    from matrix.registry import load, user_config
+
+    files = (*user_config(Path.cwd()).registry, *args.registry)
+    return load(files, allow_remote_code=args.trust_remote_code), files
+
+
+# --- list, clauses -----------------------------------------------------------------------------
+
+
+def _list(sub: Sub) -> None:
+    _selection(_command(sub, "list", _do_list, "show the registry's pairs"))
+
+
+def _do_list(args: argparse.Namespace) -> int:
+    from dataclasses import asdict
+
+    registry, _ = _registry(args)
+    pairs = registry.select(args.pairs, args.kind)
+    if args.json:
+        print(json.dumps([asdict(pair) for pair in pairs], indent=1))
+        return 0
+    for pair in pairs:
+        ids = ",".join(map(str, pair.target_layer_ids))
+        arch = pair.arch + (" (inferred)" if pair.arch_inferred else "")
+        block = "" if pair.block_size is None else f"block {pair.block_size}"
+        print(
+            f"{pair.key:<42} {pair.kind:<9} {arch:<42} {pair.num_target_layers:>3} layers  "
+            f"taps {ids:<28} {block:<8} {pair.draft_class}"
+        )
+    return 0
+
+
+def _clauses(sub: Sub) -> None:
+    parser = _command(sub, "clauses", _do_clauses, "show the clauses")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def _do_clauses(args: argparse.Namespace) -> int:
+    from matrix.contract import CLAUSES
+
+    rows = [
+        {
+            "id": clause.id,
+            "version": clause.version,
+            "tier": clause.tier,
+            "severity": clause.severity,
+            "sentence": clause.sentence,
+            "needs": clause.needs,
+            "faults": dict(clause.gives),
+            "catches": clause.catches,
+        }
+        for clause in CLAUSES.values()
+    ]
+    if args.json:
+        print(json.dumps(rows, indent=1))
+        return 0
+    for row in rows:
+        print(f"{row['id']:<16} {row['tier']:<4} {row['severity']:<6} {row['sentence']}")
+    return 0
+
+
+# --- run ---------------------------------------------------------------------------------------
+
+
+def _run(sub: Sub) -> None:
+    parser = _command(sub, "run", _do_run, "judge pairs on an engine")
+    _selection(parser)
+    add = parser.add_argument
+    add("--engine", required=True, choices=("transformers",))
+    add("--python", action="append", default=[], metavar="E=PATH", help="an engine's interpreter")
+    add("--clause", action="append", default=[], metavar="GLOB")
+    add("--dtype", default="float32", choices=("float32", "bfloat16", "float16"))
+    add("--out", type=Path, default=Path("reports"), metavar="DIR")
+    add("--max-examples", type=_positive, default=None, metavar="N")
+    add("--seed", type=int, default=0, metavar="S")
+    add("--example", metavar="JSON", help="replay one input")
+    add("--timeout", default="", metavar="start=..,call=..,clause=..,row=..")
+    add("--inject", type=Path, metavar="FILE.py", help="run first in the worker: a planted fault")
+    add("--memory-mb", type=_positive, default=None, metavar="MB", help="a worker's ceiling")
+    add("--slots", type=_positive, default=None, metavar="N", help="rows side by side")
+    add("--offline", action="store_true", help="never reach for the hub")
+    add("--strict", action="store_true", help="warnings are red")
+    add("--xpass", choices=("fail", "warn"), default="fail")
+
+
+def _positive(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"{text}: want 1 or more")
+    return value
+
+
+def _do_run(args: argparse.Namespace) -> int:
+    from matrix.faces import finish
+    from matrix.session import Session, new_run_id
+
+    run_id = new_run_id()
+    plan = _plan(args, run_id)
+    with Session(plan, run_id) as session:
+        try:
+            session.run()
+        finally:
+            code = finish(
+                session, strict=args.strict, xpass_warn=args.xpass == "warn", as_json=args.json
+            )
+    return code
+
+
+def _plan(args: argparse.Namespace, run_id: str) -> Plan:
+    from matrix._plan import Plan, select_clauses
+    from matrix.engines import Deadlines
+    from matrix.registry import user_config
+
+    registry, files = _registry(args)
+    python = {**user_config(Path.cwd()).python, **_pythons(args.python)}
+    if args.inject and not args.inject.is_file():
+        raise UsageError(f"--inject {args.inject}: no such file")
+    optional = {
+        "max_examples": args.max_examples,
+        "memory_mb": args.memory_mb,
+        "python": python.get(args.engine),
+    }
+    return Plan(
+        engine=args.engine,
+        pairs=registry.select(args.pairs, args.kind),
+        out=args.out / run_id,
+        clauses=select_clauses(args.clause),
+        expectations=registry.expectations,
+        dtype=args.dtype,
+        seed=args.seed,
+        example=_json(args.example),
+        deadlines=Deadlines.parse(args.timeout),
+        inject=args.inject,
+        slots=args.slots or os.cpu_count() or 1,
+        offline=args.offline,
+        registry=files,
+        **{name: value for name, value in optional.items() if value is not None},
+    )
+
+
+def _pythons(given: Sequence[str]) -> dict[str, str]:
+    found = {}
+    for text in given:
+        engine, _, path = text.partition("=")
+        if not path or not Path(path).exists():
+            raise UsageError(f"--python {text}: want ENGINE=PATH of an interpreter that exists")
+        found[engine] = path
+    return found
+
+
+def _json(text: str | None) -> Any:
+    if text is None:
+        return None
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise UsageError(f"--example: not JSON: {error}") from None
+
+
+# --- report, diff, baseline, cache -------------------------------------------------------------
+
+
+def _report(sub: Sub) -> None:
+    parser = _command(sub, "report", _do_report, "write the HTML report of journals")
+    parser.add_argument("journals", nargs="+", type=Path, metavar="FILE")
+    parser.add_argument("--baseline", type=Path, metavar="J")
+    parser.add_argument("--out", type=Path, default=Path("report.html"))
+
+
+def _do_report(args: argparse.Namespace) -> int:
+    from matrix.faces import sentences
+    from matrix.report import write_report
+
+    print(write_report(args.journals, args.out, args.baseline, sentences=sentences()))
+    return 0
+
+
+def _diff(sub: Sub) -> None:
+    parser = _command(sub, "diff", _do_diff, "what changed between two journals")
+    parser.add_argument("old", type=Path)
+    parser.add_argument("new", type=Path)
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def _do_diff(args: argparse.Namespace) -> int:
+    from matrix.faces import show_diff
+
+    return show_diff(args.old, args.new, as_json=args.json)
+
+
+def _baseline(sub: Sub) -> None:
+    parser = _command(sub, "baseline", _do_baseline, "make a run the baseline")
+    parser.add_argument("action", choices=("update",))
+    parser.add_argument("journal", type=Path)
+    parser.add_argument("--into", type=Path, default=Path("reports/baseline"), metavar="DIR")
+
+
+def _do_baseline(args: argparse.Namespace) -> int:
+    from matrix.results import update_baseline
+
+    print(update_baseline(args.journal, args.into))
+    return 0
+
+
+def _cache(sub: Sub) -> None:
+    parser = _command(sub, "cache", _do_cache, "show or clear what is cached")
+    parser.add_argument("action", choices=("show", "clear"), nargs="?", default="show")
+    parser.add_argument("--kind", choices=("twins", "reference", "examples"))
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def _do_cache(args: argparse.Namespace) -> int:
+    from matrix import cache
+
+    if args.action == "clear":
+        print(f"{cache.clear(args.kind) / 1e6:.1f} MB freed in {cache.root()}")
+        return 0
+    entries = [entry for entry in cache.entries() if args.kind in (None, entry.kind)]
+    if args.json:
+        rows = [{"kind": e.kind, "name": e.name, "bytes": e.bytes} for e in entries]
+        print(json.dumps({"root": str(cache.root()), "entries": rows}, indent=1))
+        return 0
+    for entry in entries:
+        print(f"{entry.kind:<10} {entry.bytes / 1e6:>9.1f} MB  {entry.name}")
+    total = sum(entry.bytes for entry in entries)
+    print(f"{'total':<10} {total / 1e6:>9.1f} MB  {cache.root()}")
+    return 0

@@ -1,0 +1,431 @@
+"""What a wrong plane may be instead: each candidate tried on the rows that are wrong.
+
+Every function looks at one `Block` and returns a `Clue`, or `None`. A clue names what the rows
+are and says which of them it fits. In full precision a fit is near-exact, so that a name is never
+a guess; in narrower dtypes the nearest candidate must be clear of the runner-up.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from matrix.contract._compare import (
+    CLEAR,
+    Context,
+    FloatArray,
+    relative,
+    rounding,
+    split_planes,
+)
+from matrix.faults import Fault
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+__all__ = ["CLUES", "Block", "Candidate", "Clue", "sorted_fit"]
+
+BoolArray = NDArray[np.bool_]
+IntArray = NDArray[np.integer[Any]]
+
+_FEW: Final = 8
+"""Rows moved by more than this are not "moved by a few"."""
+_COPY: Final = 1e-5
+"""Two arrays nearer than this (relative) are one tensor, delivered twice."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A state that the rows may be."""
+
+    what: str
+    label: Fault | None
+    """The fault, if the rows are this; `None`: the right state, or one that no label describes."""
+    layer: int | None
+    """The layer whose plane it is: -1 the embedding, N the final norm where that is wrong."""
+    distances: FloatArray
+    """`[R]`: relative L2 distance of each row."""
+    right: bool = False
+
+    @property
+    def group(self) -> str:
+        """Candidates of one group don't compete: any of them gives the same verdict."""
+        return "right" if self.right else str(self.label or self.what)
+
+
+@dataclass(frozen=True)
+class Clue:
+    """What some rows of a block are."""
+
+    label: Fault
+    what: str
+    fits: BoolArray
+    """`[R]`: the rows that it explains."""
+    distance: float
+    layer: int | None = None
+    rival: str = ""
+    """The runner-up, with its distance."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """The wrong rows of one plane."""
+
+    rows: FloatArray
+    """`[R, H]`, float64"""
+    positions: IntArray
+    """`[R]`: the sequence position of each."""
+    height: int
+    """The number of rows, right ones included, that the plane has."""
+    asked: int
+    right: FloatArray
+    """`[L, H]`: the right state of the whole sequence."""
+    dtype: str
+    coarse: bool
+    """Judged by the nearest candidate: a narrow dtype, or numbers that were rounded."""
+    context: Context
+
+    @cached_property
+    def due(self) -> FloatArray:
+        """`[R, H]`: the right state of these rows."""
+        return self.right[self.positions].astype(np.float64)
+
+    @cached_property
+    def error(self) -> FloatArray:
+        """`[R]`: relative distance to the right state."""
+        return relative(self.rows, self.due)
+
+    @cached_property
+    def limit(self) -> float:
+        """In full precision: how near is near-exact."""
+        return max(self.context.tolerance, 1e-3)
+
+    @cached_property
+    def candidates(self) -> tuple[Candidate, ...]:
+        """The states of this very sequence at these positions."""
+        return tuple(_own_states(self))
+
+    @cached_property
+    def nearest(self) -> FloatArray:
+        """`[R]`: distance to the nearest of the sequence's own states."""
+        nearest: FloatArray = np.min([each.distances for each in self.candidates], axis=0)
+        return nearest
+
+    def close(self, distances: FloatArray) -> BoolArray:
+        """Which rows are as near as a name takes, for candidates beyond the own states."""
+        return distances <= (CLEAR * self.nearest if self.coarse else self.limit)
+
+    def take(self, mask: BoolArray) -> Block:
+        """The block of some of its rows."""
+        return Block(
+            rows=self.rows[mask],
+            positions=self.positions[mask],
+            height=self.height,
+            asked=self.asked,
+            right=self.right,
+            dtype=self.dtype,
+            coarse=self.coarse,
+            context=self.context,
+        )
+
+
+def _apart(rows: FloatArray, state: FloatArray) -> FloatArray:
+    """Per row, |x - y| relative to the longer of the two: at most 2, and the same both ways."""
+    longer = np.maximum(np.linalg.norm(rows, axis=1), np.linalg.norm(state, axis=1))
+    apart: FloatArray = np.linalg.norm(rows - state, axis=1) / np.maximum(longer, 1e-300)
+    return apart
+
+
+def _pairwise(rows: FloatArray, pool: FloatArray) -> FloatArray:
+    """`[R, M]`: relative distance of each row to each row of the pool."""
+    pool = pool.astype(np.float64)
+    square = np.einsum("rh,rh->r", rows, rows)[:, None] - 2.0 * (rows @ pool.T)
+    norm = np.einsum("mh,mh->m", pool, pool)
+    ratio: FloatArray = np.sqrt(np.maximum(square + norm, 0.0) / np.maximum(norm, 1e-300))
+    return ratio
+
+
+def _unit(state: FloatArray) -> FloatArray:
+    rms = np.sqrt(np.mean(state**2, axis=1, keepdims=True))
+    unit: FloatArray = state / np.maximum(rms, 1e-300)
+    return unit
+
+
+def _own_states(block: Block) -> Iterator[Candidate]:
+    """All that the sequence itself has at these positions, each with what it would mean."""
+    states, asked, at = block.context.states, block.asked, block.positions
+    last = states.depth - 1
+    due_normed = asked == last and block.context.final != "raw"
+    shifts = {asked - 1: Fault.TAP_SHIFT_BEFORE, asked + 1: Fault.TAP_SHIFT_AFTER}
+
+    def candidate(
+        what: str, state: FloatArray, label: Fault | None, layer: int | None = None, **more: bool
+    ) -> Candidate:
+        distances = _apart(block.rows, state.astype(np.float64))
+        return Candidate(what, label, layer, distances, **more)
+
+    for n in range(states.depth):
+        missing = n == asked == last and block.context.final == "normed"
+        label = Fault.NORM_MISSING if missing else shifts.get(n)
+        right = n == asked and not missing
+        yield candidate(f"layer {n}'s output", states.layers[n, at], label, n, right=right)
+    yield candidate("the embedding", states.embedding[at], shifts.get(-1), -1)
+    label = Fault.NORM_APPLIED if asked == last and not due_normed else None
+    layer = last + (block.context.final == "raw")
+    what = f"layer {last}'s output through the final norm"
+    yield candidate(what, states.normed[at], label, layer, right=due_normed)
+    for name, branch in (("attention", states.attention), ("MLP", states.mlp)):
+        if branch is None:
+            continue
+        for n in range(states.depth):
+            what = f"layer {n}'s {name} branch alone"
+            yield candidate(what, branch[n, at], Fault.RESIDUAL_MISSING)
+        stream = block.context.states.layers[asked, at].astype(np.float64) - branch[asked, at]
+        what = f"layer {asked}'s output without its {name} branch"
+        yield candidate(what, stream, Fault.RESIDUAL_ONLY)
+    if due_normed:
+        return
+    for name, normed in (
+        ("the final norm", states.final_normed),
+        ("the next layer's input norm", states.next_normed),
+    ):
+        for n in range(states.depth) if normed is not None else ():
+            assert normed is not None
+            label = Fault.NORM_APPLIED if n == asked else None
+            yield candidate(f"layer {n}'s output through {name}", normed[n, at], label)
+    centred = block.due - block.due.mean(axis=1, keepdims=True)
+    for name, state in (("RMS", block.due), ("layer", centred)):
+        what = f"layer {asked}'s output through a {name} norm without weights"
+        yield candidate(what, _unit(state), Fault.NORM_APPLIED)
+
+
+def constant(block: Block) -> Clue | None:
+    """Rows that hold one number only: zeros, or a poison value."""
+    spread = np.ptp(block.rows, axis=1)
+    size = np.abs(block.rows).max(axis=1)
+    scale = np.sqrt(np.mean(block.due**2, axis=1))
+    zero = size <= 1e-6 * scale
+    flat = zero | (spread <= 1e-6 * size)
+    if not flat.any():
+        return None
+    what = "zero" if zero[flat].all() else f"{block.rows[flat][0, 0]:.3g} everywhere"
+    return Clue(Fault.PLANE_ZERO, what, flat, 0.0)
+
+
+def own_state(block: Block) -> Clue | None:
+    """Rows that are another state of the same sequence, or the right one rounded."""
+    groups: dict[str, list[Candidate]] = {}
+    for candidate in block.candidates:
+        groups.setdefault(candidate.group, []).append(candidate)
+    near = {key: np.min([c.distances for c in each], axis=0) for key, each in groups.items()}
+    clues = [_own_clue(block, groups[key], near, key) for key in near]
+    return max(
+        (clue for clue in clues if clue), key=lambda c: (c.fits.sum(), -c.distance), default=None
+    )
+
+
+def _own_clue(
+    block: Block, members: list[Candidate], near: dict[str, FloatArray], key: str
+) -> Clue | None:
+    others = {name: distances for name, distances in near.items() if name != key}
+    rival = min(others, key=lambda name: float(np.median(others[name])))
+    beyond = np.min(list(others.values()), axis=0)
+    if block.coarse:
+        clear = bool(np.median(near[key]) <= CLEAR * np.median(beyond))
+        fits = np.full(len(near[key]), clear)
+    else:
+        fits = (near[key] <= block.limit) & (near[key] <= CLEAR * beyond)
+    best = min(members, key=lambda c: float(np.median(c.distances[fits] if fits.any() else 9)))
+    if best.right:
+        return _rounded(block, best)
+    if not fits.any():
+        return None
+    return Clue(
+        label=best.label or Fault.UNKNOWN,
+        what=best.what,
+        fits=fits,
+        distance=float(np.median(best.distances[fits])),
+        layer=best.layer,
+        rival=f"{rival} ({np.median(others[rival][fits]):.2g})",
+    )
+
+
+def _rounded(block: Block, right: Candidate) -> Clue | None:
+    how = rounding(block.rows, block.dtype)
+    nearest = min(block.candidates, key=lambda c: float(np.median(c.distances)))
+    if not how or not nearest.right:
+        return None
+    fits = np.ones(len(block.rows), dtype=bool)
+    what = f"{right.what} rounded to {how}"
+    return Clue(Fault.PRECISION_LOSS, what, fits, float(np.median(right.distances)))
+
+
+def stale(block: Block) -> Clue | None:
+    """Rows that an earlier forward delivered, where that forward was of other content."""
+    fits, worst, where = np.zeros(len(block.rows), dtype=bool), 0.0, ""
+    layers = block.context.states.layers
+    for back, forward in enumerate(reversed(block.context.earlier), start=1):
+        planes = [
+            plane.astype(np.float64)
+            for plane in split_planes(forward, block.rows.shape[1])
+            if plane.ndim == 2 and plane.shape[1] == block.rows.shape[1] and len(plane)
+        ]
+        for plane in planes:
+            table = _pairwise(block.rows, plane)
+            for row in np.flatnonzero(~fits & (table.min(axis=1) <= block.context.tolerance)):
+                match = int(table[row].argmin())
+                here = layers[:, block.positions[row]].astype(np.float64)
+                beside = np.stack([other[match] for other in planes if match < len(other)])
+                if min(_pairwise(beside, here).min(axis=1)) > block.limit:
+                    fits[row], where = True, where or f"{back} back"
+                    worst = max(worst, float(table[row, match]))
+    if not fits.any():
+        return None
+    return Clue(Fault.PLANE_STALE, f"a plane of an earlier forward ({where})", fits, worst)
+
+
+def moved(block: Block) -> Clue | None:
+    """Rows that are the right layer's at other positions of the sequence."""
+    table = _pairwise(block.rows, block.right)
+    source = table.argmin(axis=1)
+    distance = table.min(axis=1)
+    fits = block.close(distance) & (source != block.positions)
+    if not fits.any():
+        return None
+    steps = (block.positions - source)[fits]
+    worst = float(distance[fits].max())
+    shift, count = _common_shift(steps, block.height)
+    inside = len(block.rows) - count  # rows at an edge have no source and may hold anything
+    if shift and count >= inside and inside <= abs(shift):
+        what = f"the right layer's rows moved by {shift:+d}"
+        return Clue(Fault.ROW_SHIFT, what, np.ones_like(fits), worst)
+    if (steps > 0).all() and len(set(source[fits])) == len(steps) and len(set(steps)) > 1:
+        return Clue(Fault.PLANE_STALE, "the right layer's rows of earlier positions", fits, worst)
+    what = f"the right layer's rows at other positions ({_examples(block, source, fits)})"
+    return Clue(Fault.ROW_SHIFT, what, fits, worst)
+
+
+def _common_shift(steps: IntArray, height: int) -> tuple[int, int]:
+    """The commonest small step, and how many rows it explains, wrapped-around ones included."""
+    counts = Counter(int(step) for step in steps)
+    small = [step for step in counts if abs(step) <= _FEW]
+    if not small:
+        return 0, 0
+    shift = max(small, key=lambda step: (counts[step], -abs(step), step))
+    wrapped = counts[shift - height] + counts[shift + height]
+    return shift, counts[shift] + wrapped
+
+
+def _examples(block: Block, source: IntArray, fits: BoolArray) -> str:
+    pairs = list(zip(block.positions[fits].tolist(), source[fits].tolist(), strict=True))[:3]
+    return ", ".join(f"position {at} holds {of}" for at, of in pairs)
+
+
+def foreign(block: Block) -> Clue | None:
+    """Rows that are states of another request."""
+    best: Clue | None = None
+    for number, other in enumerate(block.context.others):
+        order = sorted(range(other.depth), key=lambda n: n != block.asked)
+        pools = [(f"layer {n}'s output", other.layers[n]) for n in order]
+        for what, pool in [*pools, ("the final norm's output", other.normed)]:
+            distance = _pairwise(block.rows, pool).min(axis=1)
+            fits = block.close(distance)
+            if fits.sum() > (best.fits.sum() if best else 0):
+                text = f"{what} of another request (number {number})"
+                best = Clue(Fault.PLANE_FOREIGN, text, fits, float(distance[fits].max()))
+        if best and best.fits.all():
+            return best
+    return best
+
+
+def sorted_fit(rows: FloatArray, due: FloatArray) -> FloatArray:
+    """Per row: relative distance of the same numbers in sorted order."""
+    return relative(np.sort(rows, axis=1), np.sort(due, axis=1))
+
+
+def permuted(block: Block) -> Clue | None:
+    """Rows that hold the right numbers in the wrong columns."""
+    distance = sorted_fit(block.rows, block.due)
+    if block.coarse:
+        layers = block.context.states.layers
+        rivals = [
+            float(np.median(sorted_fit(block.rows, layers[n, block.positions])))
+            for n in range(len(layers))
+            if n != block.asked
+        ]
+        clear = np.median(distance) <= CLEAR * min([*rivals, np.median(block.error) / 2])
+        fits = np.full(len(distance), bool(clear))
+    else:
+        fits = (distance <= block.limit) & (distance <= block.error / 20)
+    if not fits.any():
+        return None
+    what = f"layer {block.asked}'s numbers in other columns"
+    return Clue(Fault.PLANE_PERMUTED, what, fits, float(distance[fits].max()))
+
+
+def partial(block: Block) -> Clue | None:
+    """Rows that are right in some columns and plainly wrong in the rest."""
+    scale = np.sqrt(np.mean(block.due**2, axis=1, keepdims=True))
+    off = np.abs(block.rows - block.due) / np.maximum(scale, 1e-300)
+    near, far, share = (
+        (0.1, 0.4, 0.45) if block.coarse else (10 * block.context.tolerance, 0.02, 1 / 16)
+    )
+    right = (off <= near).all(axis=0)
+    count, width = int(right.sum()), len(right)
+    if not max(3, share * width) <= count < width or np.median(off[:, ~right].max(axis=0)) < far:
+        return None
+    columns = np.flatnonzero(~right)
+    rest = "zero" if not block.rows[:, ~right].any() else "something else"
+    what = f"right in {count} of {width} columns, {rest} in columns {columns[0]} to {columns[-1]}"
+    return Clue(
+        Fault.PLANE_PARTIAL, what, np.ones(len(off), dtype=bool), float(off[:, right].max())
+    )
+
+
+def rescaled(block: Block) -> Clue | None:
+    """Rows that are the normalised right state times one number per column.
+
+    One number per column fits anything on one row and much on two: three rows at least, eight
+    where the fit is loose. A rescaling of the raw state that fits as well is no norm.
+    """
+    if len(block.rows) < (8 if block.coarse else 3):
+        return None
+    normed, raw = (_column_fit(block.rows, state) for state in (_unit(block.due), block.due))
+    limit = 0.05 if block.coarse else block.limit
+    if normed.max() > limit or raw.max() <= 2 * limit:
+        return None
+    what = f"layer {block.asked}'s output through a norm with weights of its own"
+    return Clue(Fault.NORM_APPLIED, what, np.ones(len(normed), dtype=bool), float(normed.max()))
+
+
+def _column_fit(rows: FloatArray, state: FloatArray) -> FloatArray:
+    """Per row: what is left of it after the best rescaling of the state's columns."""
+    power = np.maximum((state**2).sum(axis=0), 1e-300)
+    return _apart(rows, state * ((rows * state).sum(axis=0) / power))
+
+
+def unchanging(block: Block) -> Clue | None:
+    """The same vector in every row."""
+    if len(block.rows) < 2 or relative(block.rows, block.rows[:1]).max() > _COPY:
+        return None
+    fits = np.ones(len(block.rows), dtype=bool)
+    return Clue(Fault.PLANE_ZERO, "the same vector in every row", fits, 0.0)
+
+
+CLUES: Final[tuple[Callable[[Block], Clue | None], ...]] = (
+    constant,
+    own_state,
+    stale,
+    moved,
+    foreign,
+    permuted,
+    partial,
+    rescaled,
+    unchanging,
+)
+"""In the order in which they are believed: the first that explains every row names the fault."""

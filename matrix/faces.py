@@ -1,0 +1,71 @@
+"""What the command line and pytest show of a run: table, report, exit code, diff."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from matrix.contract import CLAUSES
+from matrix.report import write_report
+from matrix.results import diff, exit_code, one_line, read, table, unmatched
+
+if TYPE_CHECKING:
+    from matrix.session import Session
+
+__all__ = ["finish", "sentences", "show_diff"]
+
+
+def sentences() -> dict[str, str]:
+    """Clause id -> what must hold, for the report."""
+    return {clause.id: clause.sentence for clause in CLAUSES.values()}
+
+
+def finish(session: Session, *, strict: bool, xpass_warn: bool, as_json: bool) -> int:
+    """Show what a run found, write its report, and say how the process should end.
+
+    Works on a run that was interrupted too: whatever is in the journal is shown.
+    """
+    plan, cells = session.plan, session.cells
+    journal = plan.out / "journal.jsonl"
+    if not journal.exists():
+        return 2
+    report = write_report(
+        [journal],
+        plan.out / "report.html",
+        sentences=sentences(),
+        expectations=plan.expectations,
+        strict=strict,
+        xpass_warn=xpass_warn,
+    )
+    code = exit_code(cells, strict=strict, xpass_warn=xpass_warn)
+    stale = unmatched(plan.expectations, cells)
+    if as_json:
+        out = {
+            "journal": str(journal),
+            "report": str(report),
+            "exit_code": code,
+            "cells": [msgspec.to_builtins(cell) for cell in cells],
+            "unmatched": [row.name for row in stale],
+        }
+        print(json.dumps(out, indent=1))
+        return code
+    print(table(cells))
+    for row in stale:
+        print(f"unmatched expectation {row.name}: {one_line(row.reason)}", file=sys.stderr)
+    print(f"journal {journal}\nreport  {report}")
+    return code
+
+
+def show_diff(old: Path, new: Path, *, as_json: bool) -> int:
+    """What changed between two journals; 1 when something broke or was lost."""
+    found = diff(read(old), read(new))
+    if as_json:
+        print(json.dumps(msgspec.to_builtins(dataclasses.asdict(found)), indent=1))
+    else:
+        print(found.text())
+    return 1 if found.broken or found.gone else 0
