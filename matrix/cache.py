@@ -12,15 +12,17 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Literal, get_args
+from typing import TYPE_CHECKING, Final, Literal, get_args
 
 import platformdirs
 
 from matrix.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 __all__ = ["KINDS", "Entry", "atomic_dir", "atomic_file", "clear", "entries", "remove", "root"]
 

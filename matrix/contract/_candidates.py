@@ -134,10 +134,14 @@ class Block:
         )
 
 
-def _apart(rows: FloatArray, state: FloatArray) -> FloatArray:
-    """Per row, |x - y| relative to the longer of the two: at most 2, and the same both ways."""
-    longer = np.maximum(np.linalg.norm(rows, axis=1), np.linalg.norm(state, axis=1))
-    apart: FloatArray = np.linalg.norm(rows - state, axis=1) / np.maximum(longer, 1e-300)
+def _apart(rows: FloatArray, stack: FloatArray) -> FloatArray:
+    """`[C, R]`: |x - y| relative to the longer of the two, of `[R, H]` to each of `[C, R, H]`."""
+    stack = stack.astype(np.float64)
+    cross = np.einsum("rh,crh->cr", rows, stack)
+    own = np.einsum("rh,rh->r", rows, rows)
+    norm = np.einsum("crh,crh->cr", stack, stack)
+    square = np.maximum(own - 2.0 * cross + norm, 0.0)
+    apart: FloatArray = np.sqrt(square / np.maximum(np.maximum(own, norm), 1e-300))
     return apart
 
 
@@ -158,50 +162,61 @@ def _unit(state: FloatArray) -> FloatArray:
 
 def _own_states(block: Block) -> Iterator[Candidate]:
     """All that the sequence itself has at these positions, each with what it would mean."""
-    states, asked, at = block.context.states, block.asked, block.positions
+    states, asked, at, final = (
+        block.context.states,
+        block.asked,
+        block.positions,
+        block.context.final,
+    )
     last = states.depth - 1
-    due_normed = asked == last and block.context.final != "raw"
+    due_normed = asked == last and final != "raw"
     shifts = {asked - 1: Fault.TAP_SHIFT_BEFORE, asked + 1: Fault.TAP_SHIFT_AFTER}
-
-    def candidate(
-        what: str, state: FloatArray, label: Fault | None, layer: int | None = None, **more: bool
-    ) -> Candidate:
-        distances = _apart(block.rows, state.astype(np.float64))
-        return Candidate(what, label, layer, distances, **more)
-
-    for n in range(states.depth):
-        missing = n == asked == last and block.context.final == "normed"
+    for n, far in enumerate(_apart(block.rows, states.layers[:, at])):
+        missing = n == asked == last and final == "normed"
         label = Fault.NORM_MISSING if missing else shifts.get(n)
         right = n == asked and not missing
-        yield candidate(f"layer {n}'s output", states.layers[n, at], label, n, right=right)
-    yield candidate("the embedding", states.embedding[at], shifts.get(-1), -1)
+        yield Candidate(f"layer {n}'s output", label, n, far, right)
+    ends = _apart(block.rows, np.stack([states.embedding[at], states.normed[at]]))
+    yield Candidate("the embedding", shifts.get(-1), -1, ends[0])
     label = Fault.NORM_APPLIED if asked == last and not due_normed else None
-    layer = last + (block.context.final == "raw")
     what = f"layer {last}'s output through the final norm"
-    yield candidate(what, states.normed[at], label, layer, right=due_normed)
+    yield Candidate(what, label, last + (final == "raw"), ends[1], due_normed)
+    yield from _branches(block)
+    if not due_normed:
+        yield from _norms(block)
+
+
+def _branches(block: Block) -> Iterator[Candidate]:
+    """The branches without the stream, and the stream without a branch."""
+    states, asked, at = block.context.states, block.asked, block.positions
     for name, branch in (("attention", states.attention), ("MLP", states.mlp)):
         if branch is None:
             continue
-        for n in range(states.depth):
+        for n, far in enumerate(_apart(block.rows, branch[:, at])):
             what = f"layer {n}'s {name} branch alone"
-            yield candidate(what, branch[n, at], Fault.RESIDUAL_MISSING)
-        stream = block.context.states.layers[asked, at].astype(np.float64) - branch[asked, at]
+            yield Candidate(what, Fault.RESIDUAL_MISSING, None, far)
+        stream = states.layers[asked, at].astype(np.float64) - branch[asked, at]
         what = f"layer {asked}'s output without its {name} branch"
-        yield candidate(what, stream, Fault.RESIDUAL_ONLY)
-    if due_normed:
-        return
+        far = _apart(block.rows, stream[None])[0]
+        yield Candidate(what, Fault.RESIDUAL_ONLY, None, far)
+
+
+def _norms(block: Block) -> Iterator[Candidate]:
+    """Layer outputs through the norms that the model has, and through bare ones."""
+    states, asked, at = block.context.states, block.asked, block.positions
     for name, normed in (
         ("the final norm", states.final_normed),
         ("the next layer's input norm", states.next_normed),
     ):
-        for n in range(states.depth) if normed is not None else ():
-            assert normed is not None
+        far = () if normed is None else _apart(block.rows, normed[:, at])
+        for n, distances in enumerate(far):
             label = Fault.NORM_APPLIED if n == asked else None
-            yield candidate(f"layer {n}'s output through {name}", normed[n, at], label)
+            yield Candidate(f"layer {n}'s output through {name}", label, None, distances)
     centred = block.due - block.due.mean(axis=1, keepdims=True)
-    for name, state in (("RMS", block.due), ("layer", centred)):
+    bare = _apart(block.rows, np.stack([_unit(block.due), _unit(centred)]))
+    for name, distances in zip(("RMS", "layer"), bare, strict=True):
         what = f"layer {asked}'s output through a {name} norm without weights"
-        yield candidate(what, _unit(state), Fault.NORM_APPLIED)
+        yield Candidate(what, Fault.NORM_APPLIED, None, distances)
 
 
 def constant(block: Block) -> Clue | None:
@@ -406,7 +421,8 @@ def rescaled(block: Block) -> Clue | None:
 def _column_fit(rows: FloatArray, state: FloatArray) -> FloatArray:
     """Per row: what is left of it after the best rescaling of the state's columns."""
     power = np.maximum((state**2).sum(axis=0), 1e-300)
-    return _apart(rows, state * ((rows * state).sum(axis=0) / power))
+    best: FloatArray = _apart(rows, (state * ((rows * state).sum(axis=0) / power))[None])[0]
+    return best
 
 
 def unchanging(block: Block) -> Clue | None:

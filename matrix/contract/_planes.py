@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -23,6 +23,14 @@ Kind = Literal["prefill", "verify"]
 Final = Literal["raw", "normed", "either"]
 
 _PLACES = ("handed", "received")
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """The layer ids asked for, in order, and what is right for the last layer's."""
+
+    ids: tuple[int, ...]
+    final: Final
 
 
 @dataclass
@@ -56,30 +64,38 @@ def _arrays(forward: Forward, place: str) -> tuple[Sequence[Array], int]:
     return received, forward.received_position
 
 
-def _rows_due(run: Run, kind: Kind) -> Iterator[tuple[Forward, int]]:
+@dataclass(frozen=True)
+class Part:
+    """What one forward delivered."""
+
+    observed: Observed
+    index: int
+    """The forward's place in its run."""
+
+
+def _rows_due(run: Run, kind: Kind) -> Iterator[tuple[int, Forward, int]]:
     """Each forward of that kind with the rows that count: rejected rows never do."""
     accepted = {step.position: step.accepted for step in run.generation.steps}
     end = len(run.sequence)
-    for forward in run.generation.forwards:
+    for index, forward in enumerate(run.generation.forwards):
         if forward.kind != kind:
             continue
         if kind == "prefill":
-            yield forward, len(run.request.prompt) - forward.position
+            yield index, forward, len(run.request.prompt) - forward.position
         elif forward.position in accepted and forward.position < end:
-            yield forward, min(accepted[forward.position] + 1, end - forward.position)
+            yield index, forward, min(accepted[forward.position] + 1, end - forward.position)
 
 
 def observe(
     bench: Bench, run: Run, kind: Kind, place: str, phase: Phase
-) -> tuple[list[Observed], list[Finding]]:
+) -> tuple[list[Part], list[Finding]]:
     """What was delivered for one request at one place, and what is wrong with its shape.
 
-    Forwards that continue one another are joined by position, so that few rows a step still make
-    a plane that can be named. Padding rows behind the due ones are cut off.
+    Padding rows behind the due ones are cut off.
     """
     width, found = bench.twin.width, list[Finding]()
-    joined: list[Observed] = []
-    for forward, due in _rows_due(run, kind):
+    parts: list[Part] = []
+    for index, forward, due in _rows_due(run, kind):
         arrays, position = _arrays(forward, place)
         if place == "received" and not arrays:
             continue  # the draft was not called after this forward
@@ -98,25 +114,31 @@ def observe(
             found.append(Finding(Fault.PLANE_SHAPE, text, phase))
             continue
         planes = tuple(plane[:due] for plane in planes)
-        joined.append(Observed(planes, position, dtype or bench.dtype, phase))
-    return _join(joined), found
+        parts.append(Part(Observed(planes, position, dtype or bench.dtype, phase), index))
+    return parts, found
 
 
-def _join(parts: Iterable[Observed]) -> list[Observed]:
-    joined: list[Observed] = []
+def _join(parts: Sequence[Part]) -> list[list[Part]]:
+    """Runs of forwards that continue one another: few rows a step still make a nameable plane."""
+    groups: list[list[Part]] = []
     for part in parts:
-        last = joined[-1] if joined else None
-        rows = len(last.planes[0]) if last and last.planes else 0
-        if last and part.planes and len(part.planes) == len(last.planes) and (
-            part.position == last.position + rows
-        ):
-            planes = tuple(
-                np.concatenate(pair) for pair in zip(last.planes, part.planes, strict=True)
-            )
-            joined[-1] = replace(last, planes=planes)
+        last = groups[-1][-1].observed if groups else None
+        continues = (
+            last is not None
+            and len(part.observed.planes) == len(last.planes) > 0
+            and part.observed.position == last.position + len(last.planes[0])
+        )
+        if continues:
+            groups[-1].append(part)
         else:
-            joined.append(part)
-    return joined
+            groups.append([part])
+    return groups
+
+
+def _whole(group: Sequence[Part]) -> Observed:
+    first = group[0].observed
+    columns = zip(*(part.observed.planes for part in group), strict=True)
+    return replace(first, planes=tuple(np.concatenate(column) for column in columns))
 
 
 def judge(
@@ -140,15 +162,15 @@ def judge(
         final: what counts as right for the last layer's id.
         places: `handed`, `received` or both.
     """
-    judged = Judged()
+    judged, wanted = Judged(), Wanted(tuple(ids), final)
     for run in runs:
         for kind in kinds:
             for place in places:
-                observed, found = observe(bench, run, kind, place, phase)
+                parts, found = observe(bench, run, kind, place, phase)
                 judged.findings += found
-                for seen in observed:
-                    _judge_one(bench, run, runs, seen, tuple(ids), final, place, judged)
-                if place == "handed" and not observed and not found:
+                for group in _join(parts):
+                    _judge_group(bench, run, runs, group, wanted, place, judged)
+                if place == "handed" and not parts and not found:
                     _nothing(run, kind, phase, judged)
         bench.memo.setdefault("earlier", []).append(run)
         del bench.memo["earlier"][:-4]
@@ -158,50 +180,71 @@ def judge(
 
 def _nothing(run: Run, kind: Kind, phase: Phase, judged: Judged) -> None:
     if kind == "verify" and not run.generation.steps:
-        judged.findings.append(
-            Finding(Fault.SPEC_INACTIVE, "no verify step took place, so nothing was captured", phase)
-        )
+        text = "no verify step took place, so nothing was captured"
+        judged.findings.append(Finding(Fault.SPEC_INACTIVE, text, phase))
     elif kind == "prefill":
-        judged.findings.append(Finding(Fault.HOOK_HOLLOW, "the prefill handed no planes over", phase))
+        text = "the prefill handed no planes over"
+        judged.findings.append(Finding(Fault.HOOK_HOLLOW, text, phase))
 
 
-def _judge_one(
+def _judge_group(
     bench: Bench,
     run: Run,
     runs: Sequence[Run],
-    seen: Observed,
-    ids: tuple[int, ...],
-    final: Final,
+    group: Sequence[Part],
+    wanted: Wanted,
     place: str,
     judged: Judged,
 ) -> None:
-    states = bench.states(run.sequence)
-    context = Context(states=states, asked=ids, final=final, tolerance=bench.tolerance)
+    seen = _whole(group)
+    context = Context(
+        states=bench.states(run.sequence),
+        asked=wanted.ids,
+        final=wanted.final,
+        tolerance=bench.tolerance,
+    )
     near = compare(seen, context)
     judged.rows += len(seen.planes[0]) if seen.planes else 0
     if near.worst >= judged.worst:
-        judged.worst, judged.planes = near.worst, near.planes
+        judged.worst, judged.planes = near.worst, [asdict(plane) for plane in near.planes]
     if near.ok:
         return
     context = replace(
         context,
         states=bench.states(run.sequence, detail=True),
         others=tuple(bench.states(r.sequence) for r in runs if r is not run),
-        earlier=tuple(_earlier(bench, run)),
+        earlier=tuple(_before(bench, run, group[0].index)),
     )
+    found = explain(seen, context)
+    if len(group) > 1 and any(finding.label is Fault.UNKNOWN for finding in found):
+        found = _one_by_one(bench, run, group, context) or found
     there = " (at the draft's input)" if place == "received" else ""
-    judged.findings += [
-        replace(finding, evidence=finding.evidence + there) for finding in explain(seen, context)
-    ]
+    judged.findings += [replace(f, evidence=f.evidence + there) for f in found]
 
 
-def _earlier(bench: Bench, run: Run) -> Iterator[tuple[FloatArray, ...]]:
-    """Planes as earlier forwards delivered them, of this run and of the ones before."""
-    for earlier in [*bench.memo.get("earlier", []), run]:
-        for forward in earlier.generation.forwards:
-            split = _split(forward.handed, bench.twin.width)
-            if split and split[0]:
-                yield split[0]
+def _one_by_one(
+    bench: Bench, run: Run, group: Sequence[Part], context: Context
+) -> tuple[Finding, ...]:
+    """Each wrong forward against those before it: only so can a stale one be told from its own.
+
+    Returns nothing when that names no more than the joined rows did.
+    """
+    found: list[Finding] = []
+    for part in group:
+        if not compare(part.observed, context).ok:
+            before = tuple(_before(bench, run, part.index))
+            found += explain(part.observed, replace(context, earlier=before))
+    named = merge(found)
+    return () if any(f.label is Fault.UNKNOWN for f in named) else tuple(named)
+
+
+def _before(bench: Bench, run: Run, index: int) -> Iterator[tuple[FloatArray, ...]]:
+    """Planes as forwards before this one delivered them: of the last runs, then of this one."""
+    earlier = [f for old in bench.memo.get("earlier", []) for f in old.generation.forwards]
+    for forward in [*earlier, *run.generation.forwards[:index]]:
+        split = _split(forward.handed, bench.twin.width)
+        if split and split[0]:
+            yield split[0]
 
 
 def merge(findings: Iterable[Finding]) -> list[Finding]:

@@ -11,6 +11,7 @@ Standard output takes one line at the end: `status N`, the worker's wait status.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import signal
@@ -55,23 +56,24 @@ def kill_descendants() -> None:
         if not left:
             return
         for pid in left:
-            try:
+            with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                continue
         for pid in left:
-            try:
+            # Only its own children can be reaped; the others are adopted, and come next time.
+            with contextlib.suppress(ChildProcessError):
                 os.waitpid(pid, 0)
-            except ChildProcessError:
-                continue
 
 
 def watch_driver() -> None:
-    """Block until the driver's end of standard input closes, then end everything."""
+    """Block until the driver's end of standard input closes, then kill all that is below.
+
+    The main thread reaps: it waits for the worker, and ends the rest as it always does.
+    """
     while os.read(0, 4096):
         pass
-    kill_descendants()
-    os._exit(1)
+    for pid in descendants(os.getpid()):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
 
 
 def pump(source: int, log: Path, ceiling: int) -> None:
@@ -105,7 +107,8 @@ def main() -> None:
     _, status = os.waitpid(worker.pid, 0)
     kill_descendants()
     pumping.join(timeout=5)
-    print(f"status {status}", flush=True)
+    with contextlib.suppress(BrokenPipeError):
+        print(f"status {status}", flush=True)
 
 
 if __name__ == "__main__":

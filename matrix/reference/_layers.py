@@ -7,15 +7,17 @@ for worker processes only.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import torch
 from torch import Tensor, nn
 
 from matrix.errors import ReferenceFailed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
 
 __all__ = ["Anatomy", "anatomy", "capture"]
 
@@ -67,7 +69,6 @@ def anatomy(model: nn.Module) -> Anatomy:
     )
 
 
-@torch.inference_mode()
 def capture(model: nn.Module, tokens: Sequence[int], *, detail: bool) -> dict[str, Tensor]:
     """Run one forward without cache over T `tokens`, and keep what `States` holds, in its words.
 
@@ -76,22 +77,23 @@ def capture(model: nn.Module, tokens: Sequence[int], *, detail: bool) -> dict[st
     """
     parts = anatomy(model)
     kept: dict[str, dict[int, Tensor]] = {}
-    with ExitStack() as hooks:
-        hooks.enter_context(_entering(kept, "embedding", parts.layers[0]))
-        hooks.enter_context(_leaving(kept, "layers", parts.layers))
-        hooks.enter_context(_leaving(kept, "normed", (parts.norm,)))
-        if detail:
-            hooks.enter_context(_leaving(kept, "attention", parts.attention))
-            hooks.enter_context(_leaving(kept, "mlp", parts.mlp))
-        logits = model(input_ids=torch.tensor([list(tokens)]), use_cache=False).logits[0]
-    states = torch.stack([kept["layers"][index] for index in range(len(parts.layers))])
-    found = {
-        "layers": states,
-        "logits": logits,
-        "embedding": kept["embedding"][0],
-        "normed": kept["normed"][0],
-    }
-    return found | (_details(parts, states, kept) if detail else {})
+    with torch.inference_mode():
+        with ExitStack() as hooks:
+            hooks.enter_context(_entering(kept, "embedding", parts.layers[0]))
+            hooks.enter_context(_leaving(kept, "layers", parts.layers))
+            hooks.enter_context(_leaving(kept, "normed", (parts.norm,)))
+            if detail:
+                hooks.enter_context(_leaving(kept, "attention", parts.attention))
+                hooks.enter_context(_leaving(kept, "mlp", parts.mlp))
+            logits = model(input_ids=torch.tensor([list(tokens)]), use_cache=False).logits[0]
+        states = torch.stack([kept["layers"][index] for index in range(len(parts.layers))])
+        found = {
+            "layers": states,
+            "logits": logits,
+            "embedding": kept["embedding"][0],
+            "normed": kept["normed"][0],
+        }
+        return found | (_details(parts, states, kept) if detail else {})
 
 
 def _details(

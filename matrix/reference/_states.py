@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from matrix.reference._arrays import StateArrays
+if TYPE_CHECKING:
+    from matrix.reference._arrays import StateArrays
 
 __all__ = ["States"]
 
@@ -45,14 +46,12 @@ class States:
     @classmethod
     def from_arrays(cls, arrays: StateArrays) -> States:
         """What the reference process answered, as read-only views on its bytes."""
-        return cls(
-            tokens=tuple(arrays.tokens),
-            **{
-                name: None if (array := getattr(arrays, name)) is None else array.numpy()
-                for name in arrays.__struct_fields__
-                if name != "tokens"
-            },
-        )
+        values: dict[str, Any] = {
+            name: None if (array := getattr(arrays, name)) is None else array.numpy()
+            for name in arrays.__struct_fields__
+            if name != "tokens"
+        }
+        return cls(tokens=tuple(arrays.tokens), **values)
 
     @property
     def depth(self) -> int:

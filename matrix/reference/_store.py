@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from matrix import cache
 from matrix.reference._arrays import StateArrays
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 __all__ = ["LIMIT", "Store"]
 

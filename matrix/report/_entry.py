@@ -83,8 +83,8 @@ class Entry:
     log: Log | None
 
 
-def entry(cell: Cell, frame: Frame) -> Entry:
-    """The entry of `cell`."""
+def entry(cell: Cell, log_end: int | None, frame: Frame) -> Entry:
+    """The entry of `cell`, whose part of its log ends before line `log_end`."""
     return Entry(
         id=blake2b(cell.key.encode("utf-8", "replace"), digest_size=6).hexdigest(),
         key=one_line(cell.key),
@@ -110,23 +110,22 @@ def entry(cell: Cell, frame: Frame) -> Entry:
         plots=tuple(plots(cell.metrics)),
         expectations=tuple(text_of(line) for line in (cell.expectation or "").splitlines()),
         repro=one_line(cell.repro),
-        log=log_of(frame.folders.get(cell.run_id), cell.log, cell.log_line, frame.beside),
+        log=log_of(cell, log_end, frame.folders.get(cell.run_id), frame.beside),
     )
 
 
 def text_of(text: str) -> Text:
-    """`text` on one line, with the first address in it that may be followed."""
+    """`text` on one line, with the first http or https address in it."""
     line = _cut(one_line(text))
     found = _URL.search(line)
-    return Text(line, found.group() if found and _followed(found.group()) else None)
+    return Text(line, found.group() if found and _has_host(found.group()) else None)
 
 
-def _followed(address: str) -> bool:
+def _has_host(address: str) -> bool:
     try:
-        parts = urlsplit(address)
-    except ValueError:
+        return bool(urlsplit(address).netloc)
+    except ValueError:  # not an address at all, such as `https://[x`
         return False
-    return parts.scheme in ("http", "https") and bool(parts.netloc)
 
 
 def _facts(cell: Cell) -> list[tuple[str, str]]:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Final
 from urllib.parse import quote
 
-from matrix.results import plain, redact
+from matrix.results import Cell, Outcome, plain, redact
 
-__all__ = ["LINES", "Log", "log_of"]
+__all__ = ["LINES", "Log", "ends_of", "log_of"]
 
 LINES: Final = 200
 """Lines of a log that are shown."""
@@ -27,29 +27,46 @@ _LINE_CHARS: Final = 1000
 
 @dataclass(frozen=True)
 class Log:
-    """The last lines of a cell's log, and the log's address relative to the report."""
+    """The last lines of a cell's part of a log, and the log's address relative to the report."""
 
     href: str
     text: str
 
 
-def log_of(folder: Path | None, log: str | None, line: int | None, beside: Path) -> Log | None:
+def ends_of(cells: Sequence[Cell]) -> list[int | None]:
+    """For each cell the line at which the next cell's part of the same log begins, if one does."""
+    ends: list[int | None] = [None] * len(cells)
+    before: dict[tuple[str, str], int] = {}
+    for place, cell in enumerate(cells):
+        if cell.log is None or cell.log_line is None:
+            continue
+        previous = before.get((cell.run_id, cell.log))
+        if previous is not None and cell.log_line >= (cells[previous].log_line or 0):
+            ends[previous] = cell.log_line
+        before[cell.run_id, cell.log] = place
+    return ends
+
+
+def log_of(cell: Cell, end: int | None, folder: Path | None, beside: Path) -> Log | None:
     """The log that a cell names, or `None` when there is none that can be read.
 
+    A skipped cell has the address only: nothing ran that could have said something.
+
     Args:
+        cell: its `log` is relative to `folder`, its `log_line` the first line of its part; without
+            one the whole log is its part.
+        end: the line at which the next cell's part begins; `None`: the log's end.
         folder: the journal's folder. A log outside it isn't shown, whatever the journal says.
-        log: the log's path, relative to `folder`.
-        line: lines the log had when the cell ended; `None`: all.
         beside: the report's folder.
     """
-    if folder is None or not log:
+    if folder is None or not cell.log:
         return None
     try:
         root = folder.resolve()
-        path = (root / log).resolve()
+        path = (root / cell.log).resolve()
         if not path.is_relative_to(root) or not path.is_file():
             return None
-        lines = _first(path, line) if line is not None else _last(path)
+        lines = () if cell.outcome is Outcome.SKIP else _part(path, cell.log_line, end)
     except (OSError, ValueError):  # ValueError: a path with a NUL in it
         return None
     href = quote(Path(os.path.relpath(path, beside.resolve())).as_posix())
@@ -57,9 +74,13 @@ def log_of(folder: Path | None, log: str | None, line: int | None, beside: Path)
     return Log(f"./{href}", redact(plain("\n".join(map(_show, lines)))))
 
 
-def _first(path: Path, count: int) -> Iterable[bytes]:
+def _part(path: Path, first: int | None, end: int | None) -> Iterable[bytes]:
+    if first is None:
+        return _last(path)
+    begin = max(first - 1, 0)
+    stop = None if end is None else max(end - 1, begin)
     with path.open("rb") as file:
-        return deque(islice(file, max(count, 0)), maxlen=LINES)
+        return deque(islice(file, begin, stop), maxlen=LINES)
 
 
 def _last(path: Path) -> Iterable[bytes]:

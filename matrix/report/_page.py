@@ -9,6 +9,7 @@ from itertools import groupby
 from typing import Any, Final
 
 from matrix.report._entry import Entry, Frame, Text, entry, text_of
+from matrix.report._logs import ends_of
 from matrix.results import (
     LETTERS,
     Cell,
@@ -18,7 +19,6 @@ from matrix.results import (
     Record,
     RunHeader,
     family,
-    latest,
     one_line,
     verdict,
 )
@@ -97,7 +97,11 @@ class Page:
 
 def build_page(record: Record, diff: Diff | None, unmatched: Iterable[str], frame: Frame) -> Page:
     """The page of `record`, compared by `diff`; `unmatched` has one line for each such row."""
-    cells = {cell.key: (cell, entry(cell, frame)) for cell in latest(record.cells)}
+    # The last line of each cell, as `latest` has it, with the end of its part of the log.
+    last = {
+        cell.key: (cell, end) for cell, end in zip(record.cells, ends_of(record.cells), strict=True)
+    }
+    cells = {key: (cell, entry(cell, end, frame)) for key, (cell, end) in last.items()}
     counted = Counter(cell.outcome for cell, _ in cells.values())
     ids = {key: shown.id for key, (_, shown) in cells.items()}
     return Page(

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
-from matrix.results._cell import Cell, Outcome, Reason
+from matrix.results._cell import Cell, Outcome
 
 __all__ = ["LETTERS", "LOST", "RED", "exit_code", "unexpected"]
 
@@ -40,12 +40,8 @@ def unexpected(cell: Cell, strict: bool = False, xpass_warn: bool = False) -> bo
     return cell.outcome in RED
 
 
-def exit_code(cells: Iterable[Cell], strict: bool = False, xpass_warn: bool = False) -> int:
-    """0: as expected; 1: a cell is unexpected; 3: every selected cell was skipped, or none was.
-
-    A cell that was skipped as `filtered` was not selected.
-    """
-    selected = [cell for cell in cells if cell.reason_code is not Reason.FILTERED]
-    if any(unexpected(cell, strict, xpass_warn) for cell in selected):
+def exit_code(cells: Sequence[Cell], strict: bool = False, xpass_warn: bool = False) -> int:
+    """0: as expected; 1: a cell is unexpected; 3: every cell was skipped, or there is none."""
+    if any(unexpected(cell, strict, xpass_warn) for cell in cells):
         return 1
-    return 3 if all(cell.outcome is Outcome.SKIP for cell in selected) else 0
+    return 3 if all(cell.outcome is Outcome.SKIP for cell in cells) else 0

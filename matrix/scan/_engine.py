@@ -36,6 +36,8 @@ class Way:
     line: int
     model_types: tuple[str, ...] = ()
     """Only for targets of these types, and only for some drafts; empty for all."""
+    checks: tuple[str, ...] = ()
+    """What is refused on this way, as in `Setter.checks`."""
 
 
 class Engine(Protocol):

@@ -25,7 +25,7 @@ __all__ = [
     "Site",
 ]
 
-FACTS_VERSION = 1
+FACTS_VERSION = 3
 """Part of every cache key: raise it when the meaning of a fact changes."""
 
 
@@ -125,8 +125,8 @@ class Forward(msgspec.Struct, frozen=True, array_like=True):
     """(length, line) of each returned tuple that holds the planes."""
     unpacks: tuple[tuple[int, int], ...] = ()
     """(length, line) of each assignment that takes planes out of a tuple."""
-    relays: bool = False
-    """Returns, untouched, what a module of its own returned."""
+    drops: int = 0
+    """Line where the tuple that a module returned is taken apart without its planes; 0 for none."""
 
 
 class IdShift(msgspec.Struct, frozen=True, array_like=True):
@@ -167,6 +167,8 @@ class ClassFacts(msgspec.Struct, array_like=True):
     setters: dict[str, list[Setter]] = {}
     sites: dict[str, list[Site]] = {}
     forwards: dict[str, Forward] = {}
+    inherits: tuple[str, ...] = ()
+    """Methods that call the method of the same name of the next class."""
     early_pp: int = 0
     """Line where `forward` returns early on a rank that isn't the last; 0 when it doesn't."""
 
@@ -179,7 +181,7 @@ class ModuleFacts(msgspec.Struct, array_like=True):
     classes: dict[str, ClassFacts] = {}
     functions: dict[str, FunctionFacts] = {}
     lazy: dict[str, list[Binding]] = {}
-    """Names that the module's own `__getattr__` imports."""
+    """Names that the module's own `__getattr__` imports; under `*` where it takes any name from."""
     tables: dict[str, dict[str, tuple[str, str, int]]] = {}
     """Dict literals of architecture -> (module, class, line), by variable."""
     tables_of: dict[str, list[str]] = {}
@@ -187,5 +189,7 @@ class ModuleFacts(msgspec.Struct, array_like=True):
     entries: list[Ref] = []
     """What the module registers under `EntryClass`."""
     shifts: list[IdShift] = []
+    refusals: dict[str, tuple[str, ...]] = {}
+    """Function that reads layer ids -> what it refuses, as in `Setter.checks`."""
     words: list[str] = []
     """Words of interest that occur as names: tells whether an engine has a mechanism at all."""

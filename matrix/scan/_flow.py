@@ -19,7 +19,7 @@ from matrix.scan._linear import Indices, constant_part, linear
 from matrix.scan._sites import sites_of
 from matrix.scan._words import CONTAINER, FLAG, PLANES, is_hook
 
-__all__ = ["add_method", "id_shifts"]
+__all__ = ["add_method", "id_shifts", "refusals"]
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -36,6 +36,8 @@ def add_method(facts: ClassFacts, node: Function, text: str) -> None:
         facts.sites.pop(node.name, None)
         sites = sites_of(node) if _CAPTURE.search(text) else []
         facts.sites.update({node.name: sites} if sites else {})
+    if f"super().{node.name}(" in text:
+        facts.inherits = (*facts.inherits, node.name)
     if node.name == "forward" or "aux" in text:
         facts.forwards[node.name] = _hand_over(node)
     if node.name == "forward" and "is_last_rank" in text:
@@ -62,23 +64,25 @@ def _own_nodes(node: ast.AST) -> Iterator[ast.AST]:
 def _hand_over(node: Function) -> Forward:
     returns: list[tuple[int, int]] = []
     unpacks: list[tuple[int, int]] = []
-    from_child: set[str] = set()
-    relays = False
+    from_module: set[str] = set()
+    drops = 0
     for inner in _own_nodes(node):
         if isinstance(inner, ast.Assign):
-            target = inner.targets[0]
-            if isinstance(target, ast.Tuple) and any(_is_planes(part) for part in target.elts):
-                if isinstance(inner.value, ast.Name | ast.Call | ast.Attribute):
-                    unpacks.append((len(target.elts), inner.lineno))
-            elif isinstance(target, ast.Name) and _calls_child(inner.value):
-                from_child.add(target.id)
-        elif isinstance(inner, ast.Return) and inner.value is not None:
-            value = inner.value
-            if isinstance(value, ast.Tuple) and any(_is_planes(part) for part in value.elts):
-                returns.append((len(value.elts), inner.lineno))
-            named = isinstance(value, ast.Name) and value.id in from_child
-            relays = relays or named or _calls_child(value)
-    return Forward(tuple(returns), tuple(unpacks), relays)
+            target, value = inner.targets[0], inner.value
+            if isinstance(target, ast.Name) and _calls_module(value):
+                from_module.add(target.id)
+            if not isinstance(target, ast.Tuple):
+                continue
+            if not isinstance(value, ast.Name | ast.Call | ast.Attribute):
+                continue
+            if any(_is_planes(part) for part in target.elts):
+                unpacks.append((len(target.elts), inner.lineno))
+            elif isinstance(value, ast.Name) and value.id in from_module:
+                drops = inner.lineno
+        elif isinstance(inner, ast.Return) and isinstance(inner.value, ast.Tuple):
+            if any(_is_planes(part) for part in inner.value.elts):
+                returns.append((len(inner.value.elts), inner.lineno))
+    return Forward(tuple(returns), tuple(unpacks), drops)
 
 
 def _is_planes(node: ast.expr) -> bool:
@@ -87,14 +91,16 @@ def _is_planes(node: ast.expr) -> bool:
     return isinstance(node, ast.Name) and PLANES.fullmatch(node.id) is not None
 
 
-def _calls_child(node: ast.expr) -> bool:
+def _calls_module(node: ast.expr) -> bool:
+    """`self.model(...)`, `self.model.forward(...)` or `super().forward(...)`."""
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
         return False
     owner = node.func.value
     if isinstance(owner, ast.Name):
         return owner.id == "self"
-    inside = isinstance(owner, ast.Attribute) and isinstance(owner.value, ast.Name)
-    return inside and node.func.attr == "forward"
+    if isinstance(owner, ast.Call):
+        return isinstance(owner.func, ast.Name) and owner.func.id == "super"
+    return isinstance(owner, ast.Attribute) and node.func.attr == "forward"
 
 
 class _Hook:
@@ -310,6 +316,30 @@ def _merged(effects: list[Effect]) -> Iterator[Effect]:
         offsets = {effect.offset for effect in same}
         offset = same[0].offset if len(offsets) == 1 else None
         yield Effect(kind, path, name, offset, same[-1].line)
+
+
+def refusals(tree: ast.Module) -> dict[str, tuple[str, ...]]:
+    """What functions that read layer ids refuse, by function; as in `Setter.checks`."""
+    found: dict[str, tuple[str, ...]] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, Function) and "layer_ids" in node.name:
+            checks = {check for inner in ast.walk(node) for check in _refused(inner)}
+            if checks:
+                found[node.name] = tuple(sorted(checks))
+    return found
+
+
+def _refused(node: ast.AST) -> Iterator[str]:
+    if not isinstance(node, ast.If) or not any(isinstance(n, ast.Raise) for n in node.body):
+        return
+    bounds = [n for n in ast.walk(node.test) if isinstance(n, ast.Lt | ast.LtE | ast.Gt | ast.GtE)]
+    names = {n.id for n in ast.walk(node.test) if isinstance(n, ast.Name)}
+    if len(bounds) > 1:
+        yield "range"
+    if "sorted" in names:
+        yield "order"
+    if "set" in names:
+        yield "dup"
 
 
 def id_shifts(tree: ast.Module) -> list[IdShift]:

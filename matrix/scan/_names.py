@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from matrix.scan._facts import Attr, Binding, ClassFacts, FunctionFacts, Guard, ModuleFacts, Ref
-from matrix.scan._flow import add_method, id_shifts
+from matrix.scan._flow import add_method, id_shifts, refusals
 from matrix.scan._words import HOOKS, INTEREST, SHIFT_KEYS
 
 __all__ = ["PLATFORMS", "module_facts"]
@@ -54,6 +54,7 @@ def module_facts(source: bytes) -> ModuleFacts:
     _block(tree.body, (), facts, text.split("\n"))
     if any(key in text for key in SHIFT_KEYS):
         facts.shifts = id_shifts(tree)
+        facts.refusals = refusals(tree)
     return facts
 
 
@@ -122,10 +123,10 @@ def ref_of(node: ast.expr, local: dict[str, Ref] | None = None) -> Ref:
     if name is None:
         return Ref("unknown", f"a {type(node).__name__} expression")
     root, _, rest = name.partition(".")
-    if root in ("self", "cls"):
-        return Ref("self", rest) if rest and "." not in rest else Ref("unknown", name)
     if root in local and not rest:
         return local[root]
+    if root in ("self", "cls"):
+        return Ref("self", rest) if rest and "." not in rest else Ref("unknown", name)
     return Ref("name", name)
 
 
@@ -270,11 +271,7 @@ def _function(
     node: Function, guards: tuple[Guard, ...], facts: ModuleFacts, lines: list[str]
 ) -> None:
     if node.name == "__getattr__":
-        for inner in ast.walk(node):
-            if isinstance(inner, ast.If):
-                for block, more in _branches(inner):
-                    _lazy_imports(block, more, facts)
-        _lazy_imports(node.body, (), facts)
+        _lazy(node.body, node.args.args[0].arg, guards, {}, facts.lazy)
         return
     made = FunctionFacts(tuple(arg.arg for arg in node.args.args))
     params = {name: Ref("param", name) for name in made.params}
@@ -292,12 +289,49 @@ def _function(
         _bind(facts.names, node.name, Binding("function", Ref("name", node.name), guards))
 
 
-def _lazy_imports(
-    body: Iterable[ast.stmt], guards: tuple[Guard, ...], facts: ModuleFacts
+def _lazy(
+    body: Iterable[ast.stmt],
+    param: str,
+    guards: tuple[Guard, ...],
+    local: dict[str, str],
+    lazy: dict[str, list[Binding]],
 ) -> None:
+    """What a module's `__getattr__` gives; tests of the name itself are taken as true."""
     for node in body:
         if isinstance(node, ast.ImportFrom):
-            _import(node, guards, facts.lazy, facts.stars)
+            _import(node, guards, lazy, [])
+            module = "." * node.level + (node.module or "")
+            dot = "" if module.endswith(".") else "."
+            local.update({a.asname or a.name: f"{module}{dot}{a.name}" for a in node.names})
+        elif isinstance(node, ast.Return) and node.value is not None:
+            _lazy_return(node.value, param, guards, local, lazy)
+        elif isinstance(node, ast.If):
+            asks_name = any(isinstance(n, ast.Name) and n.id == param for n in ast.walk(node.test))
+            guard = () if asks_name else (guard_of(node.test),)
+            _lazy(node.body, param, (*guards, *guard), local, lazy)
+            rest = (*guards, *map(_not, guard))
+            _lazy(node.orelse, param, rest, local, lazy)
+            if isinstance(node.body[-1], ast.Return | ast.Raise):
+                guards = rest
+
+
+def _lazy_return(
+    value: ast.expr,
+    param: str,
+    guards: tuple[Guard, ...],
+    local: dict[str, str],
+    lazy: dict[str, list[Binding]],
+) -> None:
+    if isinstance(value, ast.Call) and _last_name(value.func) == "getattr":
+        module, asked = value.args[0], value.args[1]
+        if isinstance(asked, ast.Name) and asked.id == param:
+            target = local.get(_last_name(module))
+            if target:
+                _bind(lazy, "*", Binding("import", Ref("name", f"{target}:*"), guards))
+    elif isinstance(value, ast.Attribute):
+        target = local.get(_last_name(value.value))
+        if target:
+            _bind(lazy, value.attr, Binding("import", Ref("name", f"{target}:{value.attr}"), guards))
 
 
 def _statements(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:

@@ -41,7 +41,7 @@ class Cls:
     module: str
     key: str
     facts: ClassFacts = field(compare=False, repr=False)
-    env: tuple[tuple[str, tuple[Found, ...]], ...] = ()
+    env: Env = ()
 
     @property
     def name(self) -> str:
@@ -62,6 +62,8 @@ class _Function:
 
 
 Found = Cls | External | Untold
+Env = tuple[tuple[str, tuple[Found, ...]], ...]
+"""What the parameters of a factory are bound to."""
 Target = Found | _Module | _Function
 Mro = tuple[Found, ...]
 
@@ -84,6 +86,7 @@ class Tree:
         self.reader, self.platform = reader, platform
         self._registered = registered
         self._mros: dict[Cls, list[Mro]] = {}
+        self._owners: dict[Cls, Owner] = {}
         self._names: dict[tuple[str, str], tuple[Target, ...]] = {}
         self.split = False
         """Whether anything resolved so far depended on the platform."""
@@ -128,7 +131,10 @@ class Tree:
         facts = self.facts(module)
         if facts is None:
             return (External(f"{module}.{name}"),)
-        live = self._live(facts.names.get(name) or facts.lazy.get(name) or ())
+        live = self._live(facts.names.get(name, ())) or self._live(facts.lazy.get(name, ()))
+        if not live:
+            taken = self._live(facts.lazy.get("*", ()))
+            live = [_taking(binding, name) for binding in taken]
         found = [t for binding in live for t in self._binding(module, facts, binding, depth)]
         if not live:
             found = list(self._from_stars(module, facts, name, depth))
@@ -181,9 +187,7 @@ class Tree:
         source = absolute(self, module, source)
         if not name:
             return (_Module(source),)
-        if self.reader.source.module_file(source) is None:
-            return (External(f"{source}.{name}"),)
-        return self._lookup(source, name, depth + 1)
+        return self._member(_Module(source), name, depth)
 
     def _decorated(self, cls: Cls, depth: int) -> tuple[Target, ...]:
         """The class as its decorators leave it: another one where a decorator makes a subclass."""
@@ -199,11 +203,13 @@ class Tree:
 
     def _member(self, target: Target, name: str, depth: int) -> tuple[Target, ...]:
         if isinstance(target, _Module):
-            if self.reader.source.module_file(target.name) is None:
-                return (External(f"{target.name}.{name}"),)
-            return self._lookup(target.name, name, depth + 1)
+            if self.reader.source.module_file(target.name):
+                return self._lookup(target.name, name, depth + 1)
+            inner = f"{target.name}.{name}"
+            inside = self.reader.source.module_file(inner) or self.reader.source.has_folder(inner)
+            return (_Module(inner),) if inside else (External(inner),)
         if isinstance(target, Cls):
-            return self.class_value(Owner(self, target), name)
+            return self.class_value(self.owner(target), name)
         if isinstance(target, External):
             return (External(f"{target.name}.{name}"),)
         return (Untold(f"{name}: an attribute of something computed"),)
@@ -211,18 +217,20 @@ class Tree:
     # expressions
 
     def _resolve(
-        self, module: str, ref: Ref, owner: Owner | None, depth: int
+        self, module: str, ref: Ref, owner: Owner | None, depth: int, env: Env = ()
     ) -> tuple[Target, ...]:
         if depth > _DEEPEST:
             return (Untold(f"{ref.name}: refers to itself"),)
         if ref.kind == "name":
             return self._lookup(module, ref.name, depth + 1)
+        if ref.kind == "param" and ref.name in dict(env):
+            return dict(env)[ref.name]
         if ref.kind == "choice":
-            parts = [self._resolve(module, part, owner, depth + 1) for part in ref.args]
+            parts = [self._resolve(module, part, owner, depth + 1, env) for part in ref.args]
             return _preferred(itertools.chain.from_iterable(parts))
         if ref.kind == "call":
             args = tuple(
-                _found_all(self._resolve(module, arg, owner, depth + 1)) for arg in ref.args
+                _found_all(self._resolve(module, arg, owner, depth + 1, env)) for arg in ref.args
             )
             called = self._lookup(module, ref.name, depth + 1)
             return tuple(t for func in called for t in self._call(func, args, depth + 1))
@@ -250,18 +258,13 @@ class Tree:
         env = tuple(zip(func.facts.params, args, strict=False))
         return tuple(self._returned(func, env, depth)) or (Untold(f"what {func.name}() returns"),)
 
-    def _returned(
-        self, func: _Function, env: tuple[tuple[str, tuple[Found, ...]], ...], depth: int
-    ) -> Iterator[Target]:
-        bound = dict(env)
+    def _returned(self, func: _Function, env: Env, depth: int) -> Iterator[Target]:
         for ref in func.facts.returns:
             local = func.facts.classes.get(ref.name)
             if ref.kind == "name" and local is not None:
                 yield Cls(func.module, f"{func.name}.{ref.name}", local, env)
-            elif ref.kind == "param" and ref.name in bound:
-                yield from bound[ref.name]
             else:
-                yield from self._resolve(func.module, ref, None, depth + 1)
+                yield from self._resolve(func.module, ref, None, depth + 1, env)
 
     # inheritance
 
@@ -273,16 +276,21 @@ class Tree:
         return self._mros[cls]
 
     def _linearized(self, cls: Cls) -> Iterator[Mro]:
-        env = dict(cls.env)
         choices = []
         for ref in cls.facts.bases:
-            bound = env.get(ref.name) if ref.kind == "param" else None
-            choices.append(bound or self.resolve(cls.module, ref) or (Untold("a base"),))
+            found = self._resolve(cls.module, ref, None, 0, cls.env)
+            choices.append(_preferred(map(_found, found)) or (Untold("a base"),))
         ways = itertools.islice(itertools.product(*choices), _MOST_LINES_OF_DESCENT)
         for bases in ways:
             lines = [self.mros(b) if isinstance(b, Cls) else [(b,)] for b in bases]
             for line in itertools.islice(itertools.product(*lines), _MOST_LINES_OF_DESCENT):
                 yield (cls, *_merge([*line, bases]))
+
+    def owner(self, cls: Cls) -> Owner:
+        """A class with its first order of lookup."""
+        if cls not in self._owners:
+            self._owners[cls] = Owner(self, cls)
+        return self._owners[cls]
 
     def class_value(self, owner: Owner, name: str) -> tuple[Found, ...]:
         """The classes that a class attribute holds."""
@@ -299,6 +307,7 @@ class Owner:
     def __init__(self, tree: Tree, cls: Cls, mro: Mro | None = None) -> None:
         self.tree, self.cls = tree, cls
         self.mro = mro or tree.mros(cls)[0]
+        self._children: dict[str, tuple[Found, ...]] = {}
 
     def classes(self) -> Iterator[Cls]:
         """Its classes of the tree, nearest first."""
@@ -317,6 +326,12 @@ class Owner:
 
     def children(self, name: str) -> tuple[Found, ...]:
         """The classes of the object that instances hold under an attribute."""
+        if name not in self._children:
+            self._children[name] = ()  # what an attribute that refers to itself finds
+            self._children[name] = self._held(name)
+        return self._children[name]
+
+    def _held(self, name: str) -> tuple[Found, ...]:
         for cls in self.classes():
             refs = cls.facts.children.get(name)
             if refs:
@@ -331,7 +346,7 @@ class Owner:
         """The classes of the object at a dotted path from an instance; `()` for no such path."""
         found: tuple[Found, ...] = (self.cls,)
         for i, part in enumerate(path.split(".") if path else ()):
-            owners = [self if i == 0 else Owner(self.tree, f) for f in found if isinstance(f, Cls)]
+            owners = [self if i == 0 else self.tree.owner(f) for f in found if isinstance(f, Cls)]
             name = part.removesuffix("()")
             found = tuple(dict.fromkeys(f for owner in owners for f in owner.children(name)))
         return found
@@ -381,6 +396,12 @@ def absolute(tree: Tree, module: str, target: str) -> str:
     package = parts if path.endswith("/__init__.py") else parts[:-1]
     base = package[: len(package) - level + 1]
     return ".".join([*base, target[level:]] if target[level:] else base)
+
+
+def _taking(binding: Binding, name: str) -> Binding:
+    """A module's `__getattr__` that takes whatever it is asked for, asked for one name."""
+    source = binding.ref.name.removesuffix("*")
+    return Binding(binding.kind, Ref("name", f"{source}{name}"), binding.guards)
 
 
 def _found(target: Target) -> Found:

@@ -44,9 +44,23 @@ def architectures(tree: Tree) -> list[Registered]:
                 name = found.name if isinstance(found, Cls) else ref.name
                 line = found.facts.line if isinstance(found, Cls) else 1
                 where = tree.file(found) if isinstance(found, Cls) else path
-                role = "draft" if _DRAFT.search(name) else "target"
+                role = _role(tree, found, name)
                 rows[name] = Registered(name, module, ref.name, where, line, role)
     return [rows[name] for name in sorted(rows)]
+
+
+def _role(tree: Tree, found: Found, name: str) -> str:
+    """Drafts go by their names; what computes no logits is no target either."""
+    if _DRAFT.search(name):
+        return "draft"
+    if not isinstance(found, Cls):
+        return "target"
+    owner = tree.owner(found)
+    inner = [f for child in ("language_model", "llm", "model") for f in owner.children(child)]
+    owners = [owner, *(tree.owner(f) for f in inner if isinstance(f, Cls))]
+    samples = any(one.children("logits_processor") for one in owners)
+    unclear = any(isinstance(f, Untold) for f in inner)
+    return "target" if samples or unclear else "other"
 
 
 def registered(tree: Tree, arch: str) -> tuple[Found, ...]:
@@ -64,6 +78,8 @@ def hook(owner: Owner, algorithm: str) -> Hook:
         return Hook("offered", held[0])
     if held is not None:
         return Hook("unknown", None, f"{held[0].name} defines it under a condition")
+    for cls, _ in owner.attrs("__getattr__"):
+        return Hook("unknown", None, f"{cls.name}.__getattr__ may hand it to another object")
     return Hook("unknown", None, owner.untold()[0]) if owner.untold() else Hook("missing")
 
 
@@ -79,14 +95,15 @@ def ways(reader: Reader, tree: Tree) -> list[Way]:
     read = [s for s in (facts.shifts if facts else ()) if s.function == _PARSER]
     if not read:
         return []
-    base = Way(sum(shift.offset for shift in read), path, read[0].line)
+    checks = tuple(c for found in facts.refusals.values() for c in found) if facts else ()
+    base = Way(sum(shift.offset for shift in read), path, read[0].line, (), checks)
     found = [base]
     for file in sorted(reader.source.files):
         if file.startswith(_RUNNERS) and b"target_layer_ids" in reader.data(file):
             for shift in reader.facts(file).shifts:
                 if shift.key == "variable":
                     moved = base.offset + shift.offset
-                    found.append(Way(moved, file, shift.line, shift.model_types))
+                    found.append(Way(moved, file, shift.line, shift.model_types, checks))
     return found
 
 

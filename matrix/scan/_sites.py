@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterable, Iterator
 
 from matrix.scan._facts import Site
@@ -12,6 +13,9 @@ from matrix.scan._words import CONTAINER, FLAG
 __all__ = ["sites_of"]
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+_DEPTH = re.compile(r"\bend_layer\b|\bnum_(hidden_)?layers\b|\blen\(")
+"""How a boundary behind the last layer is named; a loop may stand in another method."""
 
 _NOT_A_LAYER_CALL = ("getattr", "hasattr", "isinstance", "setattr", "len", "type", "id")
 
@@ -112,9 +116,10 @@ class _Body:
         return given and name not in _NOT_A_LAYER_CALL
 
     def expression(self, node: ast.AST, *, in_loop: bool, called: bool) -> None:
-        where = ("after" if called else "before") if in_loop else "end" if self.looped else "entry"
+        near = ("after" if called else "before") if in_loop else "end" if self.looped else "entry"
         for inner in ast.walk(node):
             for container, key in self.tested(inner):
+                where = "end" if not in_loop and key and _DEPTH.search(ast.unparse(key)) else near
                 offset = self.offset(where, key)
                 self.sites.append(Site(where, container, offset, inner.lineno))  # type: ignore[attr-defined]
 
@@ -168,9 +173,16 @@ def _loop_names(node: ast.For) -> tuple[Indices, frozenset[str]]:
     names = [part.id for part in ast.walk(node.target) if isinstance(part, ast.Name)]
     if "enumerate" in calls:
         return {names[0]: 0}, frozenset(names[1:])
-    if "range" in calls:
+    if "range" in calls or any(_subscripted(inner, names[0]) for inner in _nested(node)):
         return {names[0]: 0}, frozenset()
     return {}, frozenset(names)
+
+
+def _subscripted(node: ast.AST, index: str) -> bool:
+    """`something[index](...)`: a loop over layer numbers, wherever they come from."""
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Subscript):
+        return False
+    return isinstance(node.func.slice, ast.Name) and node.func.slice.id == index
 
 
 def _taken_layers(node: ast.For, indices: Indices) -> Iterator[str]:

@@ -16,6 +16,7 @@ import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from importlib import metadata
 from pathlib import Path, PurePosixPath
 from typing import Final
@@ -69,6 +70,15 @@ class Source:
             if path in self.files:
                 return path
         return None
+
+    def has_folder(self, module: str) -> bool:
+        """Whether a dotted name is a package without an `__init__.py`."""
+        return module.replace(".", "/") in self._folders
+
+    @cached_property
+    def _folders(self) -> frozenset[str]:
+        parents = {parent for file in self.files for parent in PurePosixPath(file).parents}
+        return frozenset(map(str, parents))
 
 
 @contextmanager

@@ -9,7 +9,20 @@ from matrix.scan._facts import ClassFacts, Effect, Forward, Setter, Site
 from matrix.scan._resolve import Cls, External, Owner, Untold
 from matrix.scan._words import FLAG
 
-__all__ = ["BODY_PATHS", "Hook", "Step", "Stop", "Stored", "Trace", "body_of", "follow", "sites"]
+__all__ = [
+    "BODY_PATHS",
+    "Hook",
+    "Step",
+    "Stop",
+    "Stored",
+    "Trace",
+    "body_of",
+    "drops_of",
+    "follow",
+    "forward_of",
+    "returns_of",
+    "sites",
+]
 
 BODY_PATHS = (
     "model",
@@ -160,7 +173,7 @@ def _targets(
     found = owner.at(effect.path)
     if not found:
         return (Untold(f"what {owner.cls.name}.{effect.path} is"),)
-    return tuple(Owner(owner.tree, f) if isinstance(f, Cls) else f for f in found)
+    return tuple(owner.tree.owner(f) if isinstance(f, Cls) else f for f in found)
 
 
 def sites(body: Owner, container: str | None = None) -> list[tuple[Cls, Site]]:
@@ -172,11 +185,19 @@ def sites(body: Owner, container: str | None = None) -> list[tuple[Cls, Site]]:
     """
     found = []
     for name in {name: None for cls in body.classes() for name in cls.facts.sites}:
-        winner = next((cls for cls, _ in body.attrs(name)), None)
-        for site in winner.facts.sites.get(name, ()) if winner else ():
-            if container is None or _reads(site, container):
-                found.append((winner, site))
-    return [(cls, site) for cls, site in found if cls is not None]
+        for cls in running(body, name):
+            for site in cls.facts.sites.get(name, ()):
+                if container is None or _reads(site, container):
+                    found.append((cls, site))
+    return found
+
+
+def running(owner: Owner, name: str) -> Iterator[Cls]:
+    """The classes whose definition of a method runs: the first, and what it calls by `super()`."""
+    for cls, _ in owner.attrs(name):
+        yield cls
+        if name not in cls.facts.inherits:
+            return
 
 
 def _reads(site: Site, container: str) -> bool:
@@ -198,7 +219,7 @@ def body_of(wrapper: Owner) -> tuple[Owner | None, list[str]]:
             if isinstance(found, Untold):
                 untold.append(found.reason)
             if isinstance(found, Cls):
-                owner = wrapper if not path else Owner(wrapper.tree, found)
+                owner = wrapper if not path else wrapper.tree.owner(found)
                 if sites(owner):
                     return owner, []
                 first = first or (owner if path else None)
@@ -214,9 +235,21 @@ def forward_of(owner: Owner) -> tuple[Cls, Forward] | None:
 
 
 def returns_of(body: Owner) -> Iterator[tuple[Cls, int, int]]:
-    """(class, length, line) of every tuple in which a body's own methods return planes."""
-    for name in {name: None for cls in body.classes() for name in cls.facts.forwards}:
-        winner = next((cls for cls, _ in body.attrs(name)), None)
-        if winner is not None and name == "forward":
-            for length, line in winner.facts.forwards[name].returns:
-                yield winner, length, line
+    """(class, length, line) of every tuple in which a body's `forward` returns planes."""
+    for cls in running(body, "forward"):
+        forward = cls.facts.forwards.get("forward")
+        for length, line in forward.returns if forward else ():
+            yield cls, length, line
+
+
+def drops_of(body: Owner) -> Iterator[tuple[Cls, int]]:
+    """Where a body takes apart, without the planes, what the method it inherits returns with them.
+
+    Only a method that calls the next class's own is meant: it gets the planes and loses them.
+    """
+    ran = list(running(body, "forward"))
+    for above, cls in zip(ran[1:], ran, strict=False):
+        inner = above.facts.forwards.get("forward")
+        outer = cls.facts.forwards.get("forward")
+        if inner and outer and inner.returns and outer.drops and not outer.returns:
+            yield cls, outer.drops

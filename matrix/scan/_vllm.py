@@ -69,7 +69,7 @@ def members(tree: Tree) -> dict[str, str]:
     found: dict[str, str] = {}
     for cls in tree.find(_INTERFACES, _PROTOCOL):
         if isinstance(cls, Cls):
-            for base in Owner(tree, cls).classes():
+            for base in tree.owner(cls).classes():
                 for name, attrs in base.facts.attrs.items():
                     if not name.startswith("_"):
                         found.setdefault(name, attrs[-1].kind)
@@ -111,7 +111,7 @@ def _route(owner: Owner, effect: Effect) -> tuple[Owner | Untold | External, ...
     outer: tuple[Found, ...] = (owner.cls,)
     if any(True for _ in owner.attrs("get_language_model")):
         outer = owner.at("get_language_model()")
-        if not outer or all(isinstance(found, Untold) for found in outer):
+        if not any(isinstance(found, Cls) for found in outer):
             outer = owner.at("language_model") or owner.at("llm") or owner.at("model") or outer
     elif owner.at("language_model"):
         outer = owner.at("language_model")
@@ -120,9 +120,9 @@ def _route(owner: Owner, effect: Effect) -> tuple[Owner | Untold | External, ...
         if not isinstance(entry, Cls):
             found.append(entry)
             continue
-        holder = owner if entry == owner.cls else Owner(tree, entry)
+        holder = owner if entry == owner.cls else tree.owner(entry)
         inner = holder.at("model")
-        found += [Owner(tree, f) if isinstance(f, Cls) else f for f in inner] or [holder]
+        found += [tree.owner(f) if isinstance(f, Cls) else f for f in inner] or [holder]
     return tuple(found)
 
 
@@ -131,10 +131,11 @@ def ways(reader: Reader, tree: Tree) -> list[Way]:
     found = []
     for module in _RUNNERS:
         facts = tree.facts(module)
-        for shift in facts.shifts if facts else ():
-            if shift.function in _RESOLVERS and shift.key == "config":
-                path = reader.source.module_file(module) or ""
-                found.append(Way(shift.offset, path, shift.line))
+        read = [s for s in (facts.shifts if facts else ()) if s.function in _RESOLVERS]
+        read = [shift for shift in read if shift.key == "config"]
+        if read:
+            path = reader.source.module_file(module) or ""
+            found.append(Way(sum(shift.offset for shift in read), path, read[0].line))
     return found
 
 

@@ -5,16 +5,19 @@ from __future__ import annotations
 import hashlib
 import json
 from importlib.metadata import version
-from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
 from matrix import cache
 from matrix.errors import TwinError
-from matrix.registry import Pair
 from matrix.twins._recipe import HIDDEN, recipe
 from matrix.twins._twin import Twin
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from matrix.registry import Pair
 
 __all__ = ["build"]
 
@@ -45,9 +48,12 @@ def build(pair: Pair, dtype: str, root: Path | None = None) -> Twin:
     parts = recipe(pair)
     fingerprint = _fingerprint(parts, dtype)
     home = (root or cache.root() / "twins") / fingerprint
+    # Asked first: what appears later is another process's, whole, and must stay.
+    damaged = home.exists()
     if (found := _load(home)) is not None:
         return found
-    cache.remove(home)
+    if damaged:
+        cache.remove(home)
     with cache.atomic_dir(home) as folder:
         _make(pair.key, parts, dtype, fingerprint, folder)
     made = _load(home)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import copy
 import hashlib
 import json
-from pathlib import Path
-from typing import Any, Final
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final
 
 import torch
 import transformers
@@ -18,6 +18,10 @@ from matrix.errors import TwinError
 from matrix.reference._layers import capture
 from matrix.twins._recipe import MASK
 from matrix.twins._weights import randomize
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
 
 __all__ = ["DISTINCT", "TOLERANCE", "save_draft", "save_target", "separation", "target"]
 
@@ -39,14 +43,11 @@ def target(key: str, parts: dict[str, Any]) -> Any:
     cls = getattr(transformers, arch, None)
     if cls is None or not hasattr(cls, "config_class"):
         raise TwinError(f"{key}: transformers {transformers.__version__} has no {arch}")
-    try:
+    with _refusal(f"{key}: transformers refuses a tiny {arch}"), torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
         config = _config(cls.config_class, parts)
         config.architectures = [arch]
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(0)
-            model = cls._from_config(config, attn_implementation="eager", dtype=torch.float32)
-    except Exception as error:
-        raise TwinError(f"{key}: transformers refuses a tiny {arch}: {_line(error)}") from error
+        model = cls._from_config(config, attn_implementation="eager", dtype=torch.float32)
     randomize(model, parts["target"]["hidden_size"], _seed(parts, "target"))
     return model.eval()
 
@@ -65,14 +66,13 @@ def separation(key: str, model: Any, dtype: str) -> tuple[float, float]:
     draw = torch.Generator().manual_seed(1)
     probe = torch.randint(0, MASK, (_PROBE,), generator=draw).tolist()
     rounded = copy.deepcopy(model).to(kind)
-    # Against float32 arithmetic on the same, rounded weights.
-    exact = capture(copy.deepcopy(rounded).float(), probe, detail=False)
-    layers = exact["layers"]
-    if kind is torch.float32:
-        noise, over = 0.0, -1
-    else:
+    with _refusal(f"{key}: transformers can't run a tiny {type(model).__name__}"):
         states = capture(rounded, probe, detail=False)["layers"].float()
-        noise, over = float(_relative(states, layers, (-2, -1)).max()), (-2, -1)
+        # Float32 arithmetic on the same, rounded weights.
+        exact = capture(copy.deepcopy(rounded).float(), probe, detail=False)
+    layers = exact["layers"]
+    over = (-1,) if kind is torch.float32 else (-2, -1)
+    noise = float(_relative(states, layers, (-2, -1)).max())
     apart = float(_relative(layers[:-1], layers[1:], over).min())
     limit = max(10 * TOLERANCE, 3 * noise)
     if not apart >= limit:
@@ -143,8 +143,14 @@ def _filled(cls: Any, fields: dict[str, Any]) -> Any:
     )
 
 
-def _line(error: Exception) -> str:
-    return " ".join(f"{type(error).__name__}: {error}".split())[:300]
+@contextmanager
+def _refusal(what: str) -> Iterator[None]:
+    """Whatever transformers raises in the block means that there is no such twin."""
+    try:
+        yield
+    except Exception as error:
+        line = " ".join(f"{type(error).__name__}: {error}".split())
+        raise TwinError(f"{what}: {line[:300]}") from error
 
 
 def _seed(parts: dict[str, Any], what: str) -> int:
@@ -154,7 +160,7 @@ def _seed(parts: dict[str, Any], what: str) -> int:
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:7], "big")
 
 
-def _relative(states: Tensor, due: Tensor, over: int | tuple[int, int]) -> Tensor:
+def _relative(states: Tensor, due: Tensor, over: tuple[int, ...]) -> Tensor:
     """L2 of the difference over L2 of what is due, over the given dimensions."""
     norm = torch.linalg.vector_norm
     relative: Tensor = norm(states - due, dim=over) / norm(due, dim=over)

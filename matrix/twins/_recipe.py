@@ -6,13 +6,16 @@ kinds of attention and config layout. Shrunk: everything that makes a model larg
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from itertools import cycle, islice
 from types import MappingProxyType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from matrix.errors import TwinError
-from matrix.registry import Pair
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from matrix.registry import Pair
 
 __all__ = ["HIDDEN", "MASK", "VOCAB", "recipe"]
 
@@ -110,7 +113,8 @@ _ARCHITECTURES: Final[Mapping[str, Mapping[str, Any]]] = MappingProxyType(
         "GptOssForCausalLM": {"max_position_embeddings": 131072, "intermediate_size": 32},
         "LagunaForCausalLM": {"gating": "per-head"},
         # The larger ones, those that are served with drafts, have no embeddings per layer.
-        "Gemma4ForConditionalGeneration": {"hidden_size_per_layer_input": 0},
+        # Its forward compares tokens with the pad token, so there must be one.
+        "Gemma4ForConditionalGeneration": {"hidden_size_per_layer_input": 0, "pad_token_id": 0},
     }
 )
 """What an architecture needs beyond the common part; those that need nothing aren't listed."""

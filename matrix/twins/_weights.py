@@ -39,7 +39,6 @@ _BRANCH_ENDS: Final = ("o_proj", "out_proj", "down_proj")
 _STATE_GATES: Final = ("in_proj_a.weight", "in_proj_b.weight", "in_proj_ba.weight")
 
 
-@torch.no_grad()
 def randomize(model: nn.Module, hidden_size: int, seed: int) -> None:
     """Draw every parameter anew, in the order in which the model names them.
 
@@ -52,7 +51,7 @@ def randomize(model: nn.Module, hidden_size: int, seed: int) -> None:
     draw = torch.Generator().manual_seed(seed)
     for name, parameter in model.named_parameters():
         owner = type(model.get_submodule(name.rpartition(".")[0])).__name__
-        parameter.copy_(_values(name, owner, parameter, hidden_size, draw))
+        parameter.data.copy_(_values(name, owner, parameter.data, hidden_size, draw))
 
 
 def _values(name: str, owner: str, old: Tensor, hidden_size: int, draw: torch.Generator) -> Tensor:
@@ -90,6 +89,7 @@ def _gain(name: str, owner: str) -> float:
 
 def _fan_in(name: str, owner: str, weight: Tensor, hidden_size: int) -> int:
     """How many inputs one output sums. Models disagree on the order of an expert's axes."""
+    inputs: int = weight[0].numel()
     if owner.endswith("Experts"):
-        return hidden_size if "down" not in name else weight[0].numel() // hidden_size
-    return weight[0].numel()
+        return inputs // hidden_size if "down" in name else hidden_size
+    return inputs

@@ -72,7 +72,7 @@ def shifted() -> Cell:
         example="1",
         metrics={"planes": [{"asked": 3, "matched": 2, "distances": distances}], "rows": 57},
         log="logs/llama-8b.log",
-        log_line=300,
+        log_line=101,
         repro="dflash-matrix run llama-8b --engine transformers --clause AUX-VALUE",
     )
 

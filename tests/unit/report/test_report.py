@@ -63,9 +63,10 @@ def test_what_the_report_shows(
         fault=Fault.TAP_GUESS,
         expectation="known.toml#1: guesses (https://example.org/issues/7)",
     )
-    run = write_run("run", make_cell(), shifted, skipped, known)
+    after = make_cell(pair="llama-8b", clause="AUX-LONG", log=shifted.log, log_line=301)
+    run = write_run("run", shifted, after, skipped, known)
     (run / "logs").mkdir()
-    (run / "logs" / "llama-8b.log").write_text("".join(f"line {i}\n" for i in range(1, 401)))
+    (run / "logs" / "llama-8b.log").write_text("".join(f"<i>line {i}</i>\n" for i in range(1, 401)))
     html = html_of([run], run / "report.html", sentences=SENTENCES)
     page = Elements(html)
 
@@ -79,14 +80,16 @@ def test_what_the_report_shows(
         "0.0002",
         '"1"',
         "dflash-matrix run llama-8b --engine transformers --clause AUX-VALUE",
-        "line 300",
+        "<i>line 300</i>",
         "no capture hook here",
         "skip not-applicable",
         "version 0.1.0, torch 2.13.0",
         "No baseline was given.",
     ):
         assert text in page.text, text
-    assert "line 301\n" not in page.text
+    assert page.text.count("line 300<") == 1, "each cell has its own part of the log"
+    assert page.text.count("line 400<") == 1
+    assert "line 100<" not in page.text
     assert page.all("a", href="https://example.org/issues/7")
     assert page.all("a", href="./logs/llama-8b.log")
     assert len(page.all("rect", **{"class": "asked"})) == 1

@@ -1,0 +1,286 @@
+"""One scan: every architecture of a source, judged; nothing imported."""
+
+from __future__ import annotations
+
+import re
+from fnmatch import fnmatchcase
+from typing import Final
+
+from matrix.errors import SourceError
+from matrix.faults import Fault, severity_of
+from matrix.scan import _sglang, _vllm
+from matrix.scan._engine import Engine, Registered
+from matrix.scan._facts import ModuleFacts, Ref
+from matrix.scan._names import PLATFORMS
+from matrix.scan._read import Reader
+from matrix.scan._resolve import Cls, Found, Owner, Tree, Untold, absolute
+from matrix.scan._result import Architecture, Captures, Finding, Problem, ScanResult
+from matrix.scan._rules import Case, captures_of, findings
+from matrix.scan._source import Source
+from matrix.scan._trace import BODY_PATHS, Trace, body_of
+from matrix.scan._words import HOOKS
+
+__all__ = ["scan"]
+
+_ENGINES: Final[dict[str, Engine]] = {"vllm": _vllm, "sglang": _sglang}
+_HOOK_WORD: Final = re.compile("|".join(sorted(HOOKS)).encode())
+_PP_CHECK: Final = "verify_supports_aux_hidden_states_over_pp"
+
+
+def scan(source: Source, arch: str = "*", *, cache: bool = True) -> ScanResult:
+    """Scans an engine's sources.
+
+    Args:
+        source: an open source.
+        arch: a glob over architectures.
+        cache: whether facts of files may be kept between scans.
+
+    Raises:
+        SourceError: the tree registers no architecture.
+    """
+    engine = _ENGINES[source.engine]
+    reader = Reader(source, cache=cache)
+    tree = Tree(reader, source.platform, engine.registered)
+    _load(engine, tree)
+    rows = engine.architectures(tree)
+    if not rows:
+        raise SourceError(f"{source.label}: its registry names no architecture; is it complete?")
+    chosen = [row for row in rows if fnmatchcase(row.arch, arch)]
+    judge = _Judge(engine, reader, tree)
+    architectures = [judge.architecture(row) for row in chosen]
+    errors = [Problem(*pair) for pair in dict.fromkeys(source.errors)]
+    unregistered = _unregistered(engine, tree, rows)
+    return ScanResult(
+        source.engine, source.version, source.label, architectures, unregistered, errors
+    )
+
+
+def _load(engine: Engine, tree: Tree) -> None:
+    """Reads the models in waves: the registry, what speaks of hooks, then what those build on."""
+    reader = tree.reader
+    homes = engine.packages()
+    models = [path for path in reader.source.files if path.startswith(homes)]
+    wave = {path for path in models if path.endswith("/registry.py")}
+    reader.load(wave)
+    wave = {path for path in models if _HOOK_WORD.search(reader.data(path))}
+    if engine is _sglang:
+        wave |= {path for path in models if "/" not in path.removeprefix(homes[0])}
+    wave |= {_file(tree, row.module) for row in engine.architectures(tree)} - {""}
+    seen: set[str] = set()
+    while wave:
+        reader.load(wave)
+        seen |= wave
+        needed = {name for path in wave for name in _needed(tree, path)}
+        wave = {path for path in needed if path.startswith(homes)} - seen
+
+
+def _file(tree: Tree, module: str) -> str:
+    return tree.reader.source.module_file(module) or ""
+
+
+def _needed(tree: Tree, path: str) -> set[str]:
+    """The files that hold bases, bodies and re-exported classes of one file."""
+    module = path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+    facts = tree.reader.facts(path)
+    names = _names_used(facts)
+    if path.endswith("/__init__.py"):
+        names |= set(facts.names) | set(facts.lazy)
+    files: set[str] = set()
+    for name in names:
+        for binding in [*facts.names.get(name, ()), *facts.lazy.get(name, ())]:
+            if binding.kind == "import":
+                target, _, attribute = binding.ref.name.partition(":")
+                target = absolute(tree, module, target)
+                files |= {_file(tree, f"{target}.{attribute}") or _file(tree, target)}
+    for star in facts.stars:
+        files.add(_file(tree, absolute(tree, module, star.ref.name.partition(":")[0])))
+    return files - {""}
+
+
+def _names_used(facts: ModuleFacts) -> set[str]:
+    refs: list[Ref] = list(facts.entries)
+    for cls in facts.classes.values():
+        refs += cls.bases
+        refs += [ref for many in cls.children.values() for ref in many]
+        refs += cls.init_args.values()
+        refs += [attr.ref for many in cls.attrs.values() for attr in many if attr.ref]
+    names: set[str] = set()
+    while refs:
+        ref = refs.pop()
+        refs += ref.args
+        if ref.kind in ("name", "call"):
+            names.add(ref.name.partition(".")[0])
+    return names
+
+
+class _Judge:
+    """Judges architectures of one engine, on its own platform and, where files split, on others."""
+
+    def __init__(self, engine: Engine, reader: Reader, tree: Tree) -> None:
+        self.engine, self.reader, self.tree = engine, reader, tree
+        self.ways = engine.ways(reader, tree)
+        self.pp_checked = any(
+            _PP_CHECK in reader.facts(path).words
+            for path in reader.source.files
+            if path.startswith("vllm/v1/worker/gpu/") and _PP_CHECK.encode() in reader.data(path)
+        )
+        self.others = [
+            Tree(reader, platform, engine.registered)
+            for platform in PLATFORMS
+            if platform != tree.platform
+        ]
+
+    def architecture(self, row: Registered) -> Architecture:
+        """The verdict on one architecture."""
+        self.tree.split = False
+        cases = self.cases(self.tree, row)
+        if not cases:
+            return self.untold(row)
+        case = cases[0]
+        result = self.verdict(row, case)
+        for other in cases[1:]:
+            self.merge(result, self.verdict(row, other))
+        if self.split(row):
+            result.findings += self.twins(row, case)
+        return result
+
+    def split(self, row: Registered) -> bool:
+        """Whether the class behind an architecture depends on the platform."""
+        self.tree._names = {k: v for k, v in self.tree._names.items() if k[0] != row.module}
+        self.tree.split = False
+        self.tree.find(row.module, row.name)
+        return self.tree.split
+
+    def cases(self, tree: Tree, row: Registered) -> list[Case]:
+        """One case for each class and each order of lookup that the source leaves open."""
+        found = [f for f in self.classes(tree, row) if isinstance(f, Cls)]
+        return [
+            self.case(row, Owner(tree, cls, mro)) for cls in found for mro in tree.mros(cls)
+        ]
+
+    def classes(self, tree: Tree, row: Registered) -> tuple[Found, ...]:
+        """What the registered name can be."""
+        return tree.resolve(row.module, Ref("name", row.name))
+
+    def case(self, row: Registered, wrapper: Owner) -> Case:
+        """Everything the rules ask about one class."""
+        hooks = {name: self.engine.hook(wrapper, name) for name in self.engine.HOOKS}
+        trace: Trace | None = None
+        body, untold = body_of(wrapper)
+        if hooks["dflash"].answer == "offered":
+            trace = self.engine.trace(wrapper, "dflash")
+            body = trace.stored[0].body if trace.stored else None
+            untold = trace.untold
+        return Case(
+            self.engine,
+            row,
+            wrapper,
+            hooks,
+            trace,
+            body,
+            untold,
+            self.ways,
+            self.pp_checked,
+            [f"body: {reason}" for reason in dict.fromkeys(untold)] if trace else [],
+        )
+
+    def verdict(self, row: Registered, case: Case) -> Architecture:
+        """A case as a result."""
+        wrapper = case.wrapper.cls
+        found = findings(case)
+        owners = [hook.owner for hook in case.hooks.values() if hook.owner is not None]
+        inherited = next((o.name for o in owners if o != wrapper), None)
+        reasons = [f"hook: {h.reason}" for h in case.hooks.values() if h.answer == "unknown"]
+        return Architecture(
+            row.arch,
+            row.module,
+            wrapper.name,
+            case.body.cls.name if case.body else None,
+            {name: hook.answer for name, hook in case.hooks.items()},
+            inherited,
+            captures_of(case),
+            found,
+            list(dict.fromkeys([*reasons, *case.unknown])),
+        )
+
+    def untold(self, row: Registered) -> Architecture:
+        """An architecture whose class can't be found."""
+        found = self.classes(self.tree, row)
+        reason = next((f.reason for f in found if isinstance(f, Untold)), "not in this tree")
+        hooks = dict.fromkeys(self.engine.HOOKS, "unknown")
+        none = Captures(None, None, None)
+        unknown = [f"class: {row.name} in {row.module}: {reason}"]
+        return Architecture(row.arch, row.module, row.name, None, hooks, None, none, [], unknown)
+
+    @staticmethod
+    def merge(result: Architecture, other: Architecture) -> None:
+        """Keeps of two possible verdicts what they agree on."""
+        for name, answer in other.hook.items():
+            if result.hook[name] != answer:
+                result.hook[name] = "unknown"
+                result.unknown.append(f"hook: {result.cls} has bases that depend on a condition")
+        result.findings = [f for f in result.findings if f in other.findings]
+        result.unknown = list(dict.fromkeys([*result.unknown, *other.unknown]))
+
+    def twins(self, row: Registered, case: Case) -> list[Finding]:
+        """SRC-TWIN-GAP: the same architecture keeps the contract on one platform only."""
+        here = _stands(case)
+        for tree in self.others:
+            for twin in self.cases(tree, row)[:1]:
+                there = _stands(twin)
+                if twin.wrapper.cls == case.wrapper.cls or None in (here, there) or here == there:
+                    continue
+                good, bad = (case, twin) if here else (twin, case)
+                sides = good.wrapper.tree.platform, bad.wrapper.tree.platform
+                cls = bad.wrapper.cls
+                text = f"{cls.name} captures on {sides[0]} and not on {sides[1]}: a start dies there"
+                return [
+                    Finding(
+                        "SRC-TWIN-GAP",
+                        Fault.TWIN_GAP.value,
+                        severity_of("SRC-TWIN-GAP", Fault.TWIN_GAP).value,
+                        bad.wrapper.tree.file(cls),
+                        cls.facts.line,
+                        text,
+                        f"give {cls.module} the hook and the capture of {good.wrapper.cls.module}",
+                    )
+                ]
+        return []
+
+
+def _stands(case: Case) -> bool | None:
+    """Whether hook and body are both there; `None` for a stub that builds nothing, or untold."""
+    wrapper = case.wrapper
+    builds = any(cls.facts.children for cls in wrapper.classes())
+    answer = case.hooks["dflash"].answer
+    if not builds or answer == "unknown":
+        return None
+    if answer == "missing":
+        return False
+    captures = captures_of(case)
+    return None if captures.before is None else bool(captures.before or captures.after)
+
+
+def _unregistered(engine: Engine, tree: Tree, rows: list[Registered]) -> list[str]:
+    """Classes that define a hook and that no architecture is, inherits from or builds."""
+    used: set[str] = set()
+    for row in rows:
+        for found in tree.find(row.module, row.name):
+            if isinstance(found, Cls):
+                used |= _reached(tree.owner(found))
+    hooks = set(engine.HOOKS.values())
+    orphans = set()
+    for path in tree.reader.source.files:
+        if path.startswith(engine.packages()) and _HOOK_WORD.search(tree.reader.data(path)):
+            module = path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+            for key, cls in tree.reader.facts(path).classes.items():
+                if hooks & set(cls.attrs) and f"{module}:{key}" not in used:
+                    orphans.add(f"{module}:{cls.name}")
+    return sorted(orphans)
+
+
+def _reached(owner: Owner) -> set[str]:
+    """The class, what it inherits from, and the bodies it may build."""
+    bodies = [found for path in BODY_PATHS for found in owner.at(path)]
+    owners = [owner, *(owner.tree.owner(found) for found in bodies if isinstance(found, Cls))]
+    return {f"{cls.module}:{cls.key}" for one in owners for cls in one.classes()}

@@ -1,0 +1,13 @@
+"""The two halves of every plane change places."""
+
+import dflash.model
+
+extract = dflash.model.extract_context_feature
+
+
+def planted(hidden_states, layer_ids):
+    half = hidden_states[0].shape[-1] // 2
+    return extract([state.roll(half, dims=-1) for state in hidden_states], layer_ids)
+
+
+dflash.model.extract_context_feature = planted
