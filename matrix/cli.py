@@ -7,6 +7,7 @@ import json
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -177,11 +178,13 @@ def _positive(text: str) -> int:
 
 def _do_run(args: argparse.Namespace) -> int:
     from matrix.faces import finish
+    from matrix.reference import Reference
     from matrix.session import Session, new_run_id
 
     run_id = new_run_id()
     plan = _plan(args, run_id)
-    with Session(plan, run_id) as session:
+    reference = Reference(plan.out / "logs" / "reference.log")
+    with closing(reference), Session(plan, run_id, reference) as session:
         try:
             session.run()
         finally:

@@ -117,6 +117,8 @@ _VALUE = _SHAPE | _all(
     _F.ROW_SHIFT,
     _F.NONFINITE,
 )
+# Where verify steps are looked at, there may be none.
+_STEPS = _VALUE | _all(_WRONG, _F.SPEC_INACTIVE)
 _TAP = _VALUE | _all(_WRONG, _F.TAP_DUP_SILENT, _F.TAP_GUESS, _F.TAP_RANGE_SILENT)
 _REFUSAL = _all(_GUARD, _F.TAP_LATE, _F.TAP_UNCLEAR)
 _OUTPUT = _STEP | _all(_WRONG, _F.OUTPUT_DIFFERS)
@@ -130,15 +132,15 @@ GIVES: Final[Mapping[str, Mapping[Fault, Severity]]] = MappingProxyType(
         "START-PURE": _ANY | _all(_WRONG, _F.TARGET_CHANGED),
         "HOOK-PRESENT": _ANY | _all(_DIES, _F.HOOK_MISSING, _F.HOOK_ABSENT, _F.HOOK_NOT_DELEGATED),
         "HOOK-REACH": _ANY | _all(_WRONG, _F.HOOK_HOLLOW, _F.HOOK_NOT_DELEGATED, _F.HOOK_SHADOWED),
-        "AUX-COUNT": _ANY | _STEP | _SHAPE | _all(_WRONG, _F.PLANE_REPEATED),
-        "AUX-SHAPE": _ANY | _STEP | _SHAPE,
+        "AUX-COUNT": _ANY | _STEP | _STEPS,
+        "AUX-SHAPE": _ANY | _STEP | _STEPS,
         "AUX-VALUE": _ANY | _STEP | _VALUE,
-        "AUX-DECODE": _ANY | _STEP | _VALUE,
-        "AUX-BATCH": _ANY | _STEP | _VALUE,
+        "AUX-DECODE": _ANY | _STEP | _STEPS,
+        "AUX-BATCH": _ANY | _STEP | _STEPS,
         "AUX-INERT": _ANY | _STEP | _all(_WRONG, _F.CAPTURE_INTERFERES),
-        "AUX-REUSE": _ANY | _STEP | _VALUE | _all(_WRONG, _F.SPEC_INACTIVE, _F.ACCEPTANCE_COLLAPSE),
+        "AUX-REUSE": _ANY | _STEP | _STEPS | _all(_WRONG, _F.ACCEPTANCE_COLLAPSE),
         "AUX-CHUNK": _ANY | _STEP | _VALUE,
-        "AUX-LONG": _ANY | _STEP | _VALUE,
+        "AUX-LONG": _ANY | _STEP | _STEPS,
         "TAP-VALID": _ANY | _STEP | _TAP | _START,
         "TAP-LAST": _ANY | _STEP | _TAP | _START,
         "TAP-ORDER": _ANY | _STEP | _TAP,

@@ -277,6 +277,10 @@ class Row:
     def _judged(
         self, bench: Bench, clause: Clause, verdict: Verdict, *, since: float, log_line: int
     ) -> None:
+        if stray := [f.label for f in verdict.findings if f.label not in clause.gives]:
+            text = f"{clause.id} gave {stray[0]}, which matrix.faults.GIVES doesn't list for it"
+            self._cell(clause, Outcome.ERROR, detail=text, since=since, log_line=log_line)
+            return
         faults = sorted(
             (
                 Found(f.label, clause.severity_of(f.label), f.phase, f.example, f.evidence)

@@ -50,14 +50,11 @@ class Session:
 
     plan: Plan
     run_id: str
+    reference: Reference
+    """What is right; its process starts at the first question, and may serve several runs."""
     cells: list[Cell] = field(default_factory=list)
     _rows: list[Row] = field(default_factory=list)
     _spare: Worker | None = None
-    _closed: bool = False
-
-    def __post_init__(self) -> None:
-        """Prepare the reference; its process starts at the first question."""
-        self.reference = Reference(self.plan.out / "logs" / "reference.log")
 
     def __enter__(self) -> Session:
         return self
@@ -66,12 +63,10 @@ class Session:
         self.close()
 
     def close(self) -> None:
-        """End every process of this run."""
-        self._closed = True
+        """End every engine process of this run; the reference is its owner's to close."""
         for worker in [self._spare, *(row.worker for row in self._rows)]:
             if worker is not None:
                 worker.kill()
-        self.reference.close()
 
     def run(self) -> list[Cell]:
         """Run every row, `slots` of them side by side; returns all cells."""

@@ -233,51 +233,46 @@ def constant(block: Block) -> Clue | None:
 
 
 def own_state(block: Block) -> Clue | None:
-    """Rows that are another state of the same sequence, or the right one rounded."""
-    groups: dict[str, list[Candidate]] = {}
-    for candidate in block.candidates:
-        groups.setdefault(candidate.group, []).append(candidate)
-    near = {key: np.min([c.distances for c in each], axis=0) for key, each in groups.items()}
-    clues = [_own_clue(block, groups[key], near, key) for key in near]
-    return max(
-        (clue for clue in clues if clue), key=lambda c: (c.fits.sum(), -c.distance), default=None
-    )
-
-
-def _own_clue(
-    block: Block, members: list[Candidate], near: dict[str, FloatArray], key: str
-) -> Clue | None:
-    others = {name: distances for name, distances in near.items() if name != key}
-    rival = min(others, key=lambda name: float(np.median(others[name])))
-    beyond = np.min(list(others.values()), axis=0)
+    """Rows that are another state of the same sequence."""
+    groups = sorted({candidate.group for candidate in block.candidates})
+    table = np.array([candidate.distances for candidate in block.candidates])
+    member = np.array([groups.index(candidate.group) for candidate in block.candidates])
+    near = np.array([table[member == g].min(axis=0) for g in range(len(groups))])
+    first, second = np.partition(near, 1, axis=0)[:2]
+    beyond = np.where(near == first, second, first)
     if block.coarse:
-        clear = bool(np.median(near[key]) <= CLEAR * np.median(beyond))
-        fits = np.full(len(near[key]), clear)
+        clear = np.median(near, axis=1) <= CLEAR * np.median(beyond, axis=1)
+        fits = np.repeat(clear[:, None], near.shape[1], axis=1)
     else:
-        fits = (near[key] <= block.limit) & (near[key] <= CLEAR * beyond)
-    best = min(members, key=lambda c: float(np.median(c.distances[fits] if fits.any() else 9)))
-    if best.right:
-        return _rounded(block, best)
-    if not fits.any():
+        fits = (near <= block.limit) & (near <= CLEAR * beyond)
+    group = max(range(len(groups)), key=lambda g: (int(fits[g].sum()), -float(near[g].max())))
+    if not fits[group].any():
         return None
+    hit = fits[group]
+    typical = np.median(table[:, hit], axis=1)
+    best = block.candidates[int(np.where(member == group, typical, np.inf).argmin())]
+    if best.right:
+        return None
+    rival = int(np.where(member == group, np.inf, typical).argmin())
     return Clue(
         label=best.label or Fault.UNKNOWN,
         what=best.what,
-        fits=fits,
-        distance=float(np.median(best.distances[fits])),
+        fits=hit,
+        distance=float(np.median(best.distances[hit])),
         layer=best.layer,
-        rival=f"{rival} ({np.median(others[rival][fits]):.2g})",
+        rival=f"{block.candidates[rival].what} ({typical[rival]:.2g})",
     )
 
 
-def _rounded(block: Block, right: Candidate) -> Clue | None:
+def rounded_off(block: Block) -> Clue | None:
+    """Rows that are nearest to the right state and hold rounded numbers."""
     how = rounding(block.rows, block.dtype)
-    nearest = min(block.candidates, key=lambda c: float(np.median(c.distances)))
+    nearest = min(block.candidates, key=lambda each: float(np.median(each.distances)))
     if not how or not nearest.right:
         return None
     fits = np.ones(len(block.rows), dtype=bool)
-    what = f"{right.what} rounded to {how}"
-    return Clue(Fault.PRECISION_LOSS, what, fits, float(np.median(right.distances)))
+    distance = float(np.median(nearest.distances))
+    return Clue(Fault.PRECISION_LOSS, f"{nearest.what} rounded to {how}", fits, distance)
 
 
 def stale(block: Block) -> Clue | None:
@@ -436,6 +431,7 @@ def unchanging(block: Block) -> Clue | None:
 CLUES: Final[tuple[Callable[[Block], Clue | None], ...]] = (
     constant,
     own_state,
+    rounded_off,
     stale,
     moved,
     foreign,

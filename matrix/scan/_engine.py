@@ -34,8 +34,8 @@ class Way:
     offset: int
     file: str
     line: int
-    model_types: tuple[str, ...] = ()
-    """Only for targets of these types, and only for some drafts; empty for all."""
+    names: tuple[str, ...] = ()
+    """The models and drafts it is kept for; empty when it is for all."""
     checks: tuple[str, ...] = ()
     """What is refused on this way, as in `Setter.checks`."""
 

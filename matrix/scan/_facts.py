@@ -25,7 +25,7 @@ __all__ = [
     "Site",
 ]
 
-FACTS_VERSION = 3
+FACTS_VERSION = 4
 """Part of every cache key: raise it when the meaning of a fact changes."""
 
 
@@ -137,8 +137,8 @@ class IdShift(msgspec.Struct, frozen=True, array_like=True):
     """The config key they are read from, or the name of the variable that is moved."""
     offset: int
     line: int
-    model_types: tuple[str, ...] = ()
-    """The `model_type` strings the function asks for; empty when it serves all models."""
+    names: tuple[str, ...] = ()
+    """The models and drafts that conditions around it name; empty when it serves all."""
 
 
 class FunctionFacts(msgspec.Struct, array_like=True):

@@ -116,6 +116,7 @@ class _Hook:
         self.effects: list[Effect] = []
         self.checks: set[str] = set()
         self.silent_pp = 0
+        self.branches = 0
 
     def block(self, body: Iterable[ast.stmt]) -> None:
         for node in body:
@@ -147,9 +148,14 @@ class _Hook:
         elif raises:
             self.refuse(node.test)
         elif when_none is not True:
-            self.block(node.body)
+            self.branch_block(node.body)
         if when_none is not False:
-            self.block(node.orelse)
+            self.branch_block(node.orelse)
+
+    def branch_block(self, body: list[ast.stmt]) -> None:
+        self.branches += 1
+        self.block(body)
+        self.branches -= 1
 
     def none_test(self, test: ast.expr) -> bool | None:
         """True for `ids is None`, False for `ids is not None`, None for any other test."""
@@ -242,7 +248,9 @@ class _Hook:
         if isinstance(target, ast.Name):
             self.locals[target.id] = value
             path = self.path(value)
-            if path is not None and not CONTAINER.fullmatch(path.rpartition(".")[2]):
+            if target.id in self.paths and self.branches:
+                self.paths[target.id] = "?"
+            elif path is not None and not CONTAINER.fullmatch(path.rpartition(".")[2]):
                 self.paths[target.id] = path
             if self.known(value):
                 self.ids[target.id] = self.shift(value)
@@ -352,7 +360,7 @@ def id_shifts(tree: ast.Module) -> list[IdShift]:
 
 
 def _function_shifts(node: Function) -> Iterator[IdShift]:
-    types = tuple(sorted(_model_types(node)))
+    types = set(_model_types(node))
     held: set[str] = set()
     moved: set[int] = set()
     for inner in _own_nodes(node):
@@ -369,10 +377,12 @@ def _function_shifts(node: Function) -> Iterator[IdShift]:
                 continue
             key = "config" if reads or names & held else "variable"
             if key == "config" or offset:
-                yield IdShift(node.name, key, offset, inner.lineno, types)
+                names = types | set(_condition_names(node, inner))
+                yield IdShift(node.name, key, offset, inner.lineno, tuple(sorted(names)))
     for inner in _own_nodes(node):
         if _reads_ids(inner) and id(inner) not in moved:
-            yield IdShift(node.name, "config", 0, inner.lineno, types)  # type: ignore[attr-defined]
+            line = inner.lineno  # type: ignore[attr-defined]
+            yield IdShift(node.name, "config", 0, line, tuple(sorted(types)))
 
 
 def _reads_ids(node: ast.AST) -> bool:
@@ -385,6 +395,15 @@ def _reads_ids(node: ast.AST) -> bool:
         and isinstance(node.args[0], ast.Constant)
         and node.args[0].value == "target_layer_ids"
     )
+
+
+def _condition_names(node: Function, inside: ast.AST) -> Iterator[str]:
+    """The strings that the conditions around a node ask for."""
+    for outer in _own_nodes(node):
+        if isinstance(outer, ast.If) and any(n is inside for b in outer.body for n in ast.walk(b)):
+            for value in ast.walk(outer.test):
+                if isinstance(value, ast.Constant) and isinstance(value.value, str):
+                    yield value.value
 
 
 def _model_types(node: Function) -> Iterator[str]:

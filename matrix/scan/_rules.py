@@ -170,13 +170,17 @@ def shifts(case: Case, held: Stored) -> set[int | None]:
 
 
 def _ways(case: Case) -> list[Way]:
-    """The ways that targets of this model can go."""
-    stem = case.row.module.rpartition(".")[2]
+    """The ways that ids for this model can go: those for all, and those that name it."""
+    own = _plain(case.row.module.rpartition(".")[2])
     return [
         way
         for way in case.ways
-        if not way.model_types or any(stem.startswith(kind) for kind in way.model_types)
+        if not way.names or any(own in _plain(name) for name in way.names)
     ]
+
+
+def _plain(name: str) -> str:
+    return name.lower().replace("_", "").replace(".", "")
 
 
 def _site_move(site: Site) -> int | None:

@@ -103,7 +103,7 @@ def ways(reader: Reader, tree: Tree) -> list[Way]:
             for shift in reader.facts(file).shifts:
                 if shift.key == "variable":
                     moved = base.offset + shift.offset
-                    found.append(Way(moved, file, shift.line, shift.model_types, checks))
+                    found.append(Way(moved, file, shift.line, shift.names, checks))
     return found
 
 

@@ -103,8 +103,8 @@ class Stop:
     reason: str
 
 
-Route = Callable[[Owner, Effect], tuple[Owner | Untold | External, ...]]
-"""Where an engine's own protocol sends ids that its source keeps in a local variable."""
+Route = Callable[[Owner, Cls], tuple[Owner | Untold | External, ...]]
+"""(instance, class of the hook) -> where ids go whose holder the hook keeps in a local variable."""
 
 
 def follow(owner: Owner, name: str, route: Route | None = None) -> Trace:
@@ -137,7 +137,7 @@ def _follow(
     trace.steps.append(step)
     for effect in setter.effects:
         moved = None if offset is None or effect.offset is None else offset + effect.offset
-        for target in _targets(owner, effect, route):
+        for target in _targets(owner, cls, effect, route):
             if isinstance(target, Untold):
                 trace.untold.append(target.reason)
             elif isinstance(target, External):
@@ -164,12 +164,12 @@ def _definition(owner: Owner, name: str, after: Cls | None) -> tuple[Cls, Setter
 
 
 def _targets(
-    owner: Owner, effect: Effect, route: Route | None
+    owner: Owner, cls: Cls, effect: Effect, route: Route | None
 ) -> tuple[Owner | Untold | External, ...]:
     if effect.path in ("", "super"):
         return (owner,)
     if effect.path.startswith("?"):
-        return route(owner, effect) if route else (Untold("a local variable holds the body"),)
+        return route(owner, cls) if route else (Untold("a local variable holds the body"),)
     found = owner.at(effect.path)
     if not found:
         return (Untold(f"what {owner.cls.name}.{effect.path} is"),)

@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import Final
 
 from matrix.scan._engine import Registered, Way
-from matrix.scan._facts import Effect
 from matrix.scan._read import Reader
 from matrix.scan._resolve import Cls, External, Found, Owner, Tree, Untold
 from matrix.scan._trace import Hook, Trace, follow
@@ -105,8 +104,10 @@ def trace(owner: Owner, algorithm: str) -> Trace:
     return follow(owner, HOOKS[algorithm], _route)
 
 
-def _route(owner: Owner, effect: Effect) -> tuple[Owner | Untold | External, ...]:
+def _route(owner: Owner, cls: Cls) -> tuple[Owner | Untold | External, ...]:
     """The protocol's own search: `get_language_model()`, else `language_model`, then `.model`."""
+    if cls.module != _INTERFACES:
+        return (Untold(f"{cls.name}.{HOOKS['dflash']} chooses the body as it runs"),)
     tree = owner.tree
     outer: tuple[Found, ...] = (owner.cls,)
     if any(True for _ in owner.attrs("get_language_model")):

@@ -59,7 +59,7 @@ def stream(
     )
 
 
-@dataclass
+@dataclass(repr=False)
 class World:
     """One engine's answer, still right, and all that a fault may take from."""
 
@@ -67,6 +67,10 @@ class World:
     context: Context
     position: int
     height: int
+
+    def __repr__(self) -> str:
+        shape, first = self.states.layers.shape, self.states.layers[0, 0, 0]
+        return f"<{shape} {first}: {self.asked} at {self.position}, {self.height} rows>"
 
     @property
     def states(self) -> States:
