@@ -97,7 +97,8 @@ _ANY = {_F.UNKNOWN: _WRONG, _F.LOG_FLOOD: _DIES}
 _START = _all(_DIES, _F.START_REFUSED, _F.HOOK_MISSING, _F.HOOK_ABSENT)
 # How a step dies when the planes don't fit what the draft or the runner expects of them.
 _STEP = _all(_DIES, _F.UNPACK_MISMATCH, _F.PLANE_SHAPE, _F.PLANE_MISSING)
-_SHAPE = _all(_WRONG, _F.PLANE_SHAPE, _F.PLANE_MISSING, _F.HOOK_HOLLOW)
+# Where nothing is drafted, some engines capture nothing.
+_SHAPE = _all(_WRONG, _F.PLANE_SHAPE, _F.PLANE_MISSING, _F.HOOK_HOLLOW, _F.SPEC_INACTIVE)
 _VALUE = _SHAPE | _all(
     _WRONG,
     _F.TAP_SHIFT_BEFORE,
@@ -117,8 +118,6 @@ _VALUE = _SHAPE | _all(
     _F.ROW_SHIFT,
     _F.NONFINITE,
 )
-# Where verify steps are looked at, there may be none.
-_STEPS = _VALUE | _all(_WRONG, _F.SPEC_INACTIVE)
 _TAP = _VALUE | _all(_WRONG, _F.TAP_DUP_SILENT, _F.TAP_GUESS, _F.TAP_RANGE_SILENT)
 _REFUSAL = _all(_GUARD, _F.TAP_LATE, _F.TAP_UNCLEAR)
 _OUTPUT = _STEP | _all(_WRONG, _F.OUTPUT_DIFFERS)
@@ -127,20 +126,20 @@ GIVES: Final[Mapping[str, Mapping[Fault, Severity]]] = MappingProxyType(
     {
         "START-LOAD": _ANY | _START,
         "START-DECODE": _ANY | _STEP | _all(_DIES, _F.SPEC_INACTIVE),
-        "START-SPEC": _ANY | _all(_WRONG, _F.SPEC_INACTIVE),
+        "START-SPEC": _ANY | _STEP | _all(_WRONG, _F.SPEC_INACTIVE),
         "START-PLAIN": _ANY | _all(_DIES, _F.START_REFUSED) | _all(_WRONG, _F.OUTPUT_DIFFERS),
         "START-PURE": _ANY | _all(_WRONG, _F.TARGET_CHANGED),
         "HOOK-PRESENT": _ANY | _all(_DIES, _F.HOOK_MISSING, _F.HOOK_ABSENT, _F.HOOK_NOT_DELEGATED),
         "HOOK-REACH": _ANY | _all(_WRONG, _F.HOOK_HOLLOW, _F.HOOK_NOT_DELEGATED, _F.HOOK_SHADOWED),
-        "AUX-COUNT": _ANY | _STEP | _STEPS,
-        "AUX-SHAPE": _ANY | _STEP | _STEPS,
+        "AUX-COUNT": _ANY | _STEP | _VALUE,
+        "AUX-SHAPE": _ANY | _STEP | _VALUE,
         "AUX-VALUE": _ANY | _STEP | _VALUE,
-        "AUX-DECODE": _ANY | _STEP | _STEPS,
-        "AUX-BATCH": _ANY | _STEP | _STEPS,
+        "AUX-DECODE": _ANY | _STEP | _VALUE,
+        "AUX-BATCH": _ANY | _STEP | _VALUE,
         "AUX-INERT": _ANY | _STEP | _all(_WRONG, _F.CAPTURE_INTERFERES),
-        "AUX-REUSE": _ANY | _STEP | _STEPS | _all(_WRONG, _F.ACCEPTANCE_COLLAPSE),
+        "AUX-REUSE": _ANY | _STEP | _VALUE | _all(_WRONG, _F.ACCEPTANCE_COLLAPSE),
         "AUX-CHUNK": _ANY | _STEP | _VALUE,
-        "AUX-LONG": _ANY | _STEP | _STEPS,
+        "AUX-LONG": _ANY | _STEP | _VALUE,
         "TAP-VALID": _ANY | _STEP | _TAP | _START,
         "TAP-LAST": _ANY | _STEP | _TAP | _START,
         "TAP-ORDER": _ANY | _STEP | _TAP,

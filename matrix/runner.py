@@ -11,7 +11,7 @@ import msgspec
 
 from matrix import _examples
 from matrix._plan import Plan
-from matrix.contract import CLAUSES, Bench, Clause, Examples, Finding, Skip, Verdict
+from matrix.contract import CLAUSES, Bench, Clause, Examples, Finding, Skip, Verdict, death
 from matrix.engines import Identity, RemoteEngine, StartSpec, Worker
 from matrix.errors import (
     AdapterError,
@@ -238,7 +238,7 @@ class Row:
         except PlatformRefused as error:
             outcome, reason, detail = Outcome.SKIP, Reason.NEEDS_GPU, error.text
         except EngineError as error:
-            verdict = Verdict((Finding(Fault.UNKNOWN, f"the engine raised {error}"),))
+            verdict = Verdict(death(bench, error, clause.gives), detail=str(error))
         except Exception as error:  # a clause of ours that fails must not end the run
             detail = f"{type(error).__name__}: {error}"
         if not flooded and self.worker.flooded and not gone:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from matrix.contract import start, hook, states, output, tap  # noqa: F401, I001
 from matrix.contract._bench import TOLERANCE, Bench, Examples, Oracle, Run
 from matrix.contract._clause import CLAUSES, Clause, Finding, Skip, Verdict
+from matrix.contract._planes import death
 
 __all__ = [
     "CLAUSES",
@@ -22,4 +23,5 @@ __all__ = [
     "Run",
     "Skip",
     "Verdict",
+    "death",
 ]

@@ -88,6 +88,8 @@ class Bench:
     """Settings -> seconds and resident megabytes of that start."""
     memo: dict[str, Any] = field(default_factory=dict)
     """What one clause measured and another uses (`plain_gap`)."""
+    recent: list[Run] = field(default_factory=list)
+    """The last runs, oldest first: where stale planes come from."""
     shrunk: dict[Fault, Any] = field(default_factory=dict)
     """What the running clause's search shrank to, by label; saved by the runner."""
     tried: dict[str, tuple[Finding, ...]] = field(default_factory=dict)
@@ -136,6 +138,7 @@ class Bench:
         """
         answers = self.engine.generate(list(requests))
         runs = [Run(request, answer) for request, answer in zip(requests, answers, strict=True)]
+        self.recent[:] = [*self.recent, *runs][-12:]
         for run in runs:
             error = run.generation.error
             if error is not None and not partial:

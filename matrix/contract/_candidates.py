@@ -215,6 +215,8 @@ def _norms(block: Block) -> Iterator[Candidate]:
     centred = block.due - block.due.mean(axis=1, keepdims=True)
     bare = _apart(block.rows, np.stack([_unit(block.due), _unit(centred)]))
     for name, distances in zip(("RMS", "layer"), bare, strict=True):
+        # Any row may have about the norm that a rescaling gives it; all of them don't.
+        distances[:] = distances.max()
         what = f"layer {asked}'s output through a {name} norm without weights"
         yield Candidate(what, Fault.NORM_APPLIED, None, distances)
 
@@ -267,7 +269,8 @@ def own_state(block: Block) -> Clue | None:
 def rounded_off(block: Block) -> Clue | None:
     """Rows that are nearest to the right state and hold rounded numbers."""
     how = rounding(block.rows, block.dtype)
-    nearest = min(block.candidates, key=lambda each: float(np.median(each.distances)))
+    planes = [each for each in block.candidates if each.layer is not None]
+    nearest = min(planes, key=lambda each: float(np.median(each.distances)))
     if not how or not nearest.right:
         return None
     fits = np.ones(len(block.rows), dtype=bool)
@@ -368,8 +371,9 @@ def permuted(block: Block) -> Clue | None:
             for n in range(len(layers))
             if n != block.asked
         ]
-        clear = np.median(distance) <= CLEAR * min([*rivals, np.median(block.error) / 2])
-        fits = np.full(len(distance), bool(clear))
+        rivals.append(float(np.median(block.error)) / 2)
+        clear = float(np.median(distance)) <= CLEAR * min(rivals)
+        fits = np.full(len(distance), clear)
     else:
         fits = (distance <= block.limit) & (distance <= block.error / 20)
     if not fits.any():
@@ -382,12 +386,12 @@ def partial(block: Block) -> Clue | None:
     """Rows that are right in some columns and plainly wrong in the rest."""
     scale = np.sqrt(np.mean(block.due**2, axis=1, keepdims=True))
     off = np.abs(block.rows - block.due) / np.maximum(scale, 1e-300)
-    near, far, share = (
-        (0.1, 0.4, 0.45) if block.coarse else (10 * block.context.tolerance, 0.02, 1 / 16)
-    )
+    near, far, share = 2 * block.context.tolerance, 0.02, 1 / 16
+    if block.coarse:
+        near, far, share = 0.1, 0.4, 0.45
     right = (off <= near).all(axis=0)
     count, width = int(right.sum()), len(right)
-    if not max(3, share * width) <= count < width or np.median(off[:, ~right].max(axis=0)) < far:
+    if not max(4, share * width) <= count < width or np.median(off[:, ~right].max(axis=0)) < far:
         return None
     columns = np.flatnonzero(~right)
     rest = "zero" if not block.rows[:, ~right].any() else "something else"

@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 
 from matrix.errors import HarnessError
 from matrix.faults import Phase
+from matrix.reference._states import States
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from matrix.reference._states import States
 
 __all__ = [
     "CLEAR",
@@ -136,7 +136,7 @@ def compare(observed: Observed, context: Context) -> Comparison:
         if coarse:
             floor = max(context.tolerance, 4.0 * 2.0 ** -_MANTISSA[observed.dtype])
             right = (error <= CLEAR * other) | ((error <= floor) & (other > CLEAR * error))
-            right &= not rounding(plane, observed.dtype)
+            right &= np.isfinite(error) & (not rounding(plane, observed.dtype))
         else:
             right = (error <= context.tolerance) & (error <= other)
         wrong = np.flatnonzero(~right)

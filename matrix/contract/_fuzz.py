@@ -18,6 +18,7 @@ from hypothesis.strategies import SearchStrategy
 
 from matrix.contract._bench import Bench
 from matrix.contract._clause import Finding
+from matrix.contract._planes import merge
 from matrix.faults import Fault
 from matrix.results import canonical
 
@@ -42,6 +43,11 @@ class Search:
     findings: dict[Fault, Finding] = field(default_factory=dict)
     tried: dict[str, tuple[Finding, ...]] = field(default_factory=dict)
     """Canonical JSON of every input tried -> what was found on it."""
+
+    @property
+    def causes(self) -> tuple[Finding, ...]:
+        """One finding a cause, named ones first."""
+        return tuple(merge(self.findings.values()))
 
 
 def fuzz(

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from matrix.contract._bench import Bench, Run
+from matrix.contract._bench import Bench, Run, dying
 from matrix.contract._clause import Finding, Verdict
 from matrix.contract._explain import Context, Observed, compare, explain
 from matrix.engines import Array, Forward
-from matrix.errors import HarnessError
+from matrix.errors import EngineError, HarnessError
 from matrix.faults import Fault, Phase
 
-__all__ = ["Final", "Judged", "Kind", "judge", "merge", "observe", "verdict"]
+__all__ = ["Final", "Judged", "Kind", "death", "judge", "merge", "observe", "verdict"]
 
 FloatArray = NDArray[np.floating[Any]]
 Kind = Literal["prefill", "verify"]
@@ -76,14 +76,26 @@ class Part:
 def _rows_due(run: Run, kind: Kind) -> Iterator[tuple[int, Forward, int]]:
     """Each forward of that kind with the rows that count: rejected rows never do."""
     accepted = {step.position: step.accepted for step in run.generation.steps}
-    end = len(run.sequence)
-    for index, forward in enumerate(run.generation.forwards):
+    forwards, end = run.generation.forwards, len(run.sequence)
+    starts = [forward.position for forward in forwards if forward.kind == "prefill"]
+    # A chunk of a prefill ends where the next one begins.
+    ends = dict(zip(starts, [*starts[1:], len(run.request.prompt)], strict=True))
+    for index, forward in enumerate(forwards):
         if forward.kind != kind:
             continue
         if kind == "prefill":
-            yield index, forward, len(run.request.prompt) - forward.position
+            yield index, forward, ends[forward.position] - forward.position
         elif forward.position in accepted and forward.position < end:
             yield index, forward, min(accepted[forward.position] + 1, end - forward.position)
+
+
+def _uncovered(run: Run, phase: Phase) -> list[Finding]:
+    """Planes of a prefill that begin before or after the first position that was computed."""
+    starts = [forward.position for forward in run.generation.forwards if forward.kind == "prefill"]
+    if not starts or min(starts) == run.generation.cached_tokens:
+        return []
+    text = f"{run.generation.cached_tokens} tokens cached, planes from position {min(starts)}"
+    return [Finding(Fault.PLANE_SHAPE, text, phase)]
 
 
 def observe(
@@ -94,11 +106,13 @@ def observe(
     Padding rows behind the due ones are cut off.
     """
     width, found = bench.twin.width, list[Finding]()
+    if kind == "prefill" and place == "handed":
+        found += _uncovered(run, phase)
     parts: list[Part] = []
     for index, forward, due in _rows_due(run, kind):
         arrays, position = _arrays(forward, place)
-        if place == "received" and not arrays:
-            continue  # the draft was not called after this forward
+        if not arrays:
+            continue  # nothing captured, or the draft was not called after this forward
         split = _split(arrays, width)
         where = f"{place} planes of the {kind} at position {forward.position}"
         if split is None:
@@ -171,20 +185,19 @@ def judge(
                 for group in _join(parts):
                     _judge_group(bench, run, runs, group, wanted, place, judged)
                 if place == "handed" and not parts and not found:
-                    _nothing(run, kind, phase, judged)
-        bench.memo.setdefault("earlier", []).append(run)
-        del bench.memo["earlier"][:-4]
+                    judged.findings += _nothing(run, kind, phase)
     judged.findings = merge(judged.findings)
     return judged
 
 
-def _nothing(run: Run, kind: Kind, phase: Phase, judged: Judged) -> None:
-    if kind == "verify" and not run.generation.steps:
-        text = "no verify step took place, so nothing was captured"
-        judged.findings.append(Finding(Fault.SPEC_INACTIVE, text, phase))
-    elif kind == "prefill":
-        text = "the prefill handed no planes over"
-        judged.findings.append(Finding(Fault.HOOK_HOLLOW, text, phase))
+def _nothing(run: Run, kind: Kind, phase: Phase) -> list[Finding]:
+    """Why no plane came: the engine died before, nothing was drafted, or the hook is hollow."""
+    if run.generation.error is not None:
+        return []
+    if not any(step.drafted for step in run.generation.steps):
+        text = "nothing was drafted, so nothing was captured"
+        return [Finding(Fault.SPEC_INACTIVE, text, phase)]
+    return [Finding(Fault.HOOK_HOLLOW, f"no {kind} handed planes over", phase)]
 
 
 def _judge_group(
@@ -213,46 +226,115 @@ def _judge_group(
         context,
         states=bench.states(run.sequence, detail=True),
         others=tuple(bench.states(r.sequence) for r in runs if r is not run),
-        earlier=tuple(_before(bench, run, group[0].index)),
+        earlier=tuple(_before(bench, run, runs, group[0].index, seen)),
     )
-    found = explain(seen, context)
-    if len(group) > 1 and any(finding.label is Fault.UNKNOWN for finding in found):
-        found = _one_by_one(bench, run, group, context) or found
+    found = _narrow(seen, context) or explain(seen, context)
+    wrong = [part for part in group if not compare(part.observed, context).ok]
+    if len(group) > 1 and _doubtful(found, wrong):
+        apart = _one_by_one(bench, run, runs, wrong, context)
+        found = apart if 0 < len(apart) <= len(found) else found
     there = " (at the draft's input)" if place == "received" else ""
     judged.findings += [replace(f, evidence=f.evidence + there) for f in found]
 
 
+def _doubtful(found: Sequence[Finding], wrong: Sequence[Part]) -> bool:
+    """Whether joined forwards may hide what each wrong one is.
+
+    An earlier forward's rows look like moved ones when all are joined. Several forwards of one row
+    can't tell the two apart when each is alone, so there the joined rows are believed.
+    """
+    labels = {finding.label for finding in found}
+    tall = len(wrong) == 1 or all(len(part.observed.planes[0]) > 1 for part in wrong)
+    return Fault.UNKNOWN in labels or (tall and Fault.ROW_SHIFT in labels)
+
+
 def _one_by_one(
-    bench: Bench, run: Run, group: Sequence[Part], context: Context
+    bench: Bench, run: Run, runs: Sequence[Run], wrong: Sequence[Part], context: Context
 ) -> tuple[Finding, ...]:
     """Each wrong forward against those before it: only so can a stale one be told from its own.
 
-    Returns nothing when that names no more than the joined rows did.
+    Returns nothing when that leaves one without a name.
     """
     found: list[Finding] = []
-    for part in group:
-        if not compare(part.observed, context).ok:
-            before = tuple(_before(bench, run, part.index))
-            found += explain(part.observed, replace(context, earlier=before))
+    for part in wrong:
+        before = tuple(_before(bench, run, runs, part.index, part.observed))
+        found += explain(part.observed, replace(context, earlier=before))
     named = merge(found)
     return () if any(f.label is Fault.UNKNOWN for f in named) else tuple(named)
 
 
-def _before(bench: Bench, run: Run, index: int) -> Iterator[tuple[FloatArray, ...]]:
-    """Planes as forwards before this one delivered them: of the last runs, then of this one."""
-    earlier = [f for old in bench.memo.get("earlier", []) for f in old.generation.forwards]
-    for forward in [*earlier, *run.generation.forwards[:index]]:
-        split = _split(forward.handed, bench.twin.width)
-        if split and split[0]:
-            yield split[0]
+def _narrow(seen: Observed, context: Context) -> tuple[Finding, ...]:
+    """Planes that were all cut to one smaller width, and so split as fewer planes than ids."""
+    if not seen.planes or not context.asked:
+        return ()
+    rows = np.concatenate(seen.planes, axis=1)
+    width, rest = divmod(rows.shape[1], len(context.asked))
+    if rest or not 0 < width < context.states.width:
+        return ()
+    due = context.states.layers[context.asked[0], seen.position :][: len(rows), :width]
+    if len(due) < len(rows) or np.linalg.norm(rows[:, :width] - due) > (
+        context.tolerance * np.linalg.norm(due)
+    ):
+        return ()
+    text = f"every plane is {width} wide, the target's width is {context.states.width}"
+    return (Finding(Fault.PLANE_SHAPE, text, seen.phase),)
+
+
+def death(bench: Bench, error: EngineError, gives: Mapping[Fault, Any]) -> tuple[Finding, ...]:
+    """What a request died of: its planes where they can be seen, else the engine's last words."""
+    dead = [run for run in bench.recent if run.generation.error is not None][-1:]
+    found = judge(bench, dead, bench.ids).findings if dead else []
+    named = tuple(f for f in found if f.label in gives and f.label is not Fault.UNKNOWN)
+    return named or (dying(error, gives, otherwise=Fault.UNKNOWN),)
+
+
+def _before(
+    bench: Bench, run: Run, runs: Sequence[Run], index: int, seen: Observed
+) -> Iterator[tuple[FloatArray, ...]]:
+    """Planes as forwards before this one delivered them: of the last runs, then of this one.
+
+    Rows that are due again, at the same position after the same tokens, are left out: whatever is
+    wrong with them was wrong there too, which doesn't make them stale.
+    """
+    for old in bench.recent:
+        if any(old is one for one in runs):
+            continue  # requests that ran in one step are not before one another
+        same = _common(old.sequence, run.sequence)
+        end = min(same, seen.position + len(seen.planes[0])) if seen.planes else 0
+        for forward in old.generation.forwards:
+            for planes in _delivered(bench, forward):
+                positions = forward.position + np.arange(len(planes[0]))
+                other = (positions < seen.position) | (positions >= end)
+                yield tuple(plane[other] for plane in planes)
+    for forward in run.generation.forwards[:index]:
+        yield from _delivered(bench, forward)
+
+
+def _delivered(bench: Bench, forward: Forward) -> Iterator[tuple[FloatArray, ...]]:
+    split = _split(forward.handed, bench.twin.width)
+    if split and split[0] and len({len(plane) for plane in split[0]}) == 1:
+        yield split[0]
+
+
+def _common(one: Sequence[int], other: Sequence[int]) -> int:
+    """Length of the common beginning."""
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((i for i, (a, b) in pairs if a != b), min(len(one), len(other)))
 
 
 def merge(findings: Iterable[Finding]) -> list[Finding]:
-    """The first finding of each label."""
+    """The first finding of each label.
+
+    A plane that is one layer off equals its neighbour's plane where both were asked for, and looks
+    repeated there; where a shift is seen without such a neighbour, the shift is the cause.
+    """
     first: dict[Fault, Finding] = {}
     for finding in findings:
         first.setdefault(finding.label, finding)
-    return list(first.values())
+    if first.keys() & {Fault.TAP_SHIFT_BEFORE, Fault.TAP_SHIFT_AFTER}:
+        first.pop(Fault.PLANE_REPEATED, None)
+    # A name that one example gave says more than another example that none fitted.
+    return sorted(first.values(), key=lambda finding: finding.label is Fault.UNKNOWN)
 
 
 def verdict(bench: Bench, judged: Judged, *, expected: str, example: Any = None) -> Verdict:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from matrix.contract._bench import Bench, Run, dying
+from matrix.contract._bench import Bench, Run
 from matrix.contract._clause import Finding, Verdict, clause
 from matrix.contract._fuzz import fuzz
 from matrix.contract._inputs import continuation, forced, forcing
 from matrix.contract._lossless import differing, tau
+from matrix.contract._planes import death
 from matrix.engines import Inject, Request
 from matrix.errors import EngineError
 from matrix.faults import GIVES, Fault
@@ -20,10 +21,6 @@ __all__ = [
     "output_lossless",
     "output_stop",
 ]
-
-
-def _dead(clause_id: str, error: EngineError) -> Verdict:
-    return Verdict((dying(error, GIVES[clause_id], otherwise=Fault.UNKNOWN),), detail=str(error))
 
 
 @clause(
@@ -40,10 +37,7 @@ def output_lossless(bench: Bench) -> Verdict:
         prompt = bench.prompts(9, salt="forced")[0]
         mixed = {"prompt": prompt, "accept": [1, bench.drafts, 0, bench.drafts - 1]}
         requests.append(forcing(bench, mixed))
-    try:
-        runs = bench.run(*requests)
-    except EngineError as error:
-        return _dead("OUTPUT-LOSSLESS", error)
+    runs = bench.run(*requests)
     found, worst = differing(bench, runs, "speculative output")
     found += [
         Finding(Fault.OUTPUT_DIFFERS, f"{len(run.generation.tokens)} tokens, {run.request.max_tokens} due")
@@ -74,7 +68,7 @@ def output_forced(bench: Bench) -> Verdict:
         try:
             run = bench.run(forcing(bench, example))[0]
         except EngineError as error:
-            return [dying(error, GIVES["OUTPUT-FORCED"], otherwise=Fault.UNKNOWN)]
+            return list(death(bench, error, GIVES["OUTPUT-FORCED"]))
         found, _ = differing(bench, [run], "output with forced drafts")
         return found + _miscounted(run, example["accept"])
 
@@ -84,7 +78,7 @@ def output_forced(bench: Bench) -> Verdict:
     always = [{"prompt": prompt, **pattern} for pattern in patterns]
     search = fuzz(bench, forced(bench), check, always=always)
     return Verdict(
-        tuple(search.findings.values()),
+        search.causes,
         expected="accepted counts as put in",
         actual=f"{len(search.tried)} patterns tried",
         metrics={"examples": len(search.tried)},
@@ -127,10 +121,7 @@ def output_stop(bench: Bench) -> Verdict:
         stop = known[cut - 1]
         requests.append(Request(prompt, 2 * block, stop=[stop], inject=inject))
         due.append(known[: known.index(stop) + 1])
-    try:
-        runs = bench.run(*requests)
-    except EngineError as error:
-        return _dead("OUTPUT-STOP", error)
+    runs = bench.run(*requests)
     found = []
     for run, tokens in zip(runs, due, strict=True):
         if run.generation.tokens != tokens and not _tied(bench, run, tokens):
@@ -164,10 +155,7 @@ def output_k(bench: Bench) -> Verdict:
     prompt = bench.prompts(7, salt="k")[0]
     runs = []
     for k in sizes:
-        try:
-            runs += bench.run(Request(prompt, block + 3, drafts=k))
-        except EngineError as error:
-            return _dead("OUTPUT-K", error)
+        runs += bench.run(Request(prompt, block + 3, drafts=k))
     found, worst = differing(bench, runs, "output")
     drafted = {
         k: max((len(s.drafted) for s in run.generation.steps), default=0)
@@ -200,10 +188,7 @@ def output_counters(bench: Bench) -> Verdict:
             forcing(bench, {"prompt": bench.prompts(9, salt="forced")[0], "accept": accept})
             for accept in ([bench.drafts], [2, 0], [0])
         ]
-    try:
-        runs = bench.run(*requests)
-    except EngineError as error:
-        return _dead("OUTPUT-COUNTERS", error)
+    runs = bench.run(*requests)
     found = [finding for run in runs for finding in _inconsistent(run)]
     drafted = sum(len(s.drafted) for run in runs for s in run.generation.steps)
     if not drafted:

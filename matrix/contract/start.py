@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from matrix.contract._bench import Bench, dying
-from matrix.contract._clause import Finding, Verdict, clause
+from matrix.contract._clause import Finding, Skip, Verdict, clause
 from matrix.contract._lossless import gaps, plain_gap
 from matrix.engines import Request
 from matrix.errors import EngineError
@@ -68,10 +68,7 @@ def start_load(bench: Bench) -> Verdict:
 )
 def start_decode(bench: Bench) -> Verdict:
     """Some engines start, answer health checks, and die at the first draft."""
-    try:
-        runs = bench.run(Request(bench.prompts(9)[0], 2 * bench.twin.block_size + 2))
-    except EngineError as error:
-        return Verdict((dying(error, GIVES["START-DECODE"], otherwise=Fault.UNKNOWN),))
+    runs = bench.run(Request(bench.prompts(9)[0], 2 * bench.twin.block_size + 2))
     steps = [len(step.drafted) for step in runs[0].generation.steps]
     drafting = sum(count > 0 for count in steps)
     found = () if drafting >= 2 else (
@@ -87,10 +84,7 @@ def start_decode(bench: Bench) -> Verdict:
 )
 def start_spec(bench: Bench) -> Verdict:
     """A silent fallback to plain decoding keeps the output right and wins nothing."""
-    try:
-        runs = bench.run(*(Request(prompt, 16) for prompt in bench.prompts(5, 12)))
-    except EngineError as error:
-        return Verdict((dying(error, GIVES["START-SPEC"], otherwise=Fault.UNKNOWN),))
+    runs = bench.run(*(Request(prompt, 16) for prompt in bench.prompts(5, 12)))
     drafted = [sum(len(s.drafted) for s in run.generation.steps) for run in runs]
     accepted = [sum(s.accepted for s in run.generation.steps) for run in runs]
     found = () if all(drafted) else (
@@ -110,11 +104,12 @@ def start_spec(bench: Bench) -> Verdict:
     settings=("plain", "main"),
     catches=("vllm#49133", "vllm#50330", "sglang#34959"),
 )
-def start_pure(bench: Bench) -> Verdict:
+def start_pure(bench: Bench) -> Verdict | Skip:
     """The target as a plain start loads it, against the same target with its draft."""
     for settings in ("plain", "main"):
-        if refusal := bench.refused.get(settings):
-            return _refused("START-PURE", refusal)
+        if settings not in bench.started:
+            why = bench.refused.get(settings, "its worker ended")
+            return Skip("start-failed", f"no {settings} start to compare with: {why}")
     plain, main = (_flat(bench.started[name].target) for name in ("plain", "main"))
     changed = sorted(
         key for key in plain.keys() | main.keys() if plain.get(key) != main.get(key)

@@ -50,7 +50,7 @@ def _search(
     search = fuzz(bench, tapped(bench, ids), one, always=first)
     margin = bench.tolerance / worst.worst if worst.worst else None
     return Verdict(
-        tuple(search.findings.values()),
+        search.causes,
         expected=expected,
         actual=f"{len(search.tried)} configurations tried, {worst.rows} rows compared",
         tolerance=bench.tolerance,
@@ -90,9 +90,15 @@ def _delivered(
 
 def _refused(done: Probe) -> list[Finding]:
     """Illegal ids must be refused, at start and by name; using them is worse than a late word."""
-    if done.error is None:
-        return [Finding(Fault.TAP_RANGE_SILENT, f"{done.ids}: accepted, and used to draft")]
-    return refusal(done)
+    return refusal(done) if done.error else _used(done, Fault.TAP_RANGE_SILENT, "accepted")
+
+
+def _used(done: Probe, label: Fault, how: str) -> list[Finding]:
+    """Ids that were not refused were used, unless nothing was drafted at all."""
+    assert done.run is not None, "ids that were not refused have an answer"
+    if not any(step.drafted for step in done.run.generation.steps):
+        return [Finding(Fault.SPEC_INACTIVE, f"{done.ids}: not refused, and nothing was drafted")]
+    return [Finding(label, f"{done.ids}: {how}, and used to draft")]
 
 
 @clause(
@@ -223,10 +229,7 @@ def tap_empty(bench: Bench) -> Verdict:
     """The guess is wrong for most published checkpoints, often with the right count."""
 
     def check(bench: Bench, done: Probe, worst: Judged) -> list[Finding]:
-        if done.error is not None:
-            return refusal(done)
-        said = "no key" if done.ids is None else str(done.ids)
-        return [Finding(Fault.TAP_GUESS, f"{said}: layers were guessed, and used to draft")]
+        return refusal(done) if done.error else _used(done, Fault.TAP_GUESS, "layers were guessed")
 
     return _search(
         bench,

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from matrix.scan._read import Reader
-from matrix.scan._resolve import Found, Owner, Tree
-from matrix.scan._trace import Hook, Trace
+if TYPE_CHECKING:
+    from matrix.scan._read import Reader
+    from matrix.scan._resolve import Owner, Tree
+    from matrix.scan._trace import Hook, Trace
 
 __all__ = ["Engine", "Registered", "Way"]
 
@@ -52,12 +53,12 @@ class Engine(Protocol):
         """The folders that hold models."""
         ...
 
-    def architectures(self, tree: Tree) -> list[Registered]:
-        """Every registered architecture."""
+    def runners(self, reader: Reader) -> set[str]:
+        """The files that resolve layer ids."""
         ...
 
-    def registered(self, tree: Tree, arch: str) -> tuple[Found, ...]:
-        """The classes behind an architecture's name."""
+    def architectures(self, tree: Tree) -> list[Registered]:
+        """Every registered architecture."""
         ...
 
     def hook(self, owner: Owner, algorithm: str) -> Hook:

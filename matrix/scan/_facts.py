@@ -10,7 +10,6 @@ from __future__ import annotations
 import msgspec
 
 __all__ = [
-    "FACTS_VERSION",
     "Attr",
     "Binding",
     "ClassFacts",
@@ -24,9 +23,6 @@ __all__ = [
     "Setter",
     "Site",
 ]
-
-FACTS_VERSION = 4
-"""Part of every cache key: raise it when the meaning of a fact changes."""
 
 
 class Ref(msgspec.Struct, frozen=True, array_like=True):

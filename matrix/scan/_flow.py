@@ -11,19 +11,21 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Iterator
-from typing import Final
+from typing import TYPE_CHECKING, Final, TypeGuard
 
 from matrix.scan._facts import ClassFacts, Effect, Forward, IdShift, Setter
 from matrix.scan._linear import Indices, constant_part, linear
 from matrix.scan._sites import sites_of
-from matrix.scan._words import CONTAINER, FLAG, PLANES, is_hook
+from matrix.scan._words import CONTAINER, FLAG, PLANES, SHIFT_KEYS, is_hook
 
-__all__ = ["add_method", "id_shifts", "refusals"]
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+__all__ = ["add_method", "id_functions", "id_shifts", "refusals", "statements", "targets"]
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
-_CAPTURE: Final = re.compile(r"layers?_to_capture|aux_hidden_state_layers|_maybe_add_hidden_state")
+_CAPTURE: Final = ("_to_capture", "aux_hidden_state_layers", "_maybe_add_hidden_state")
 _COPIES: Final = ("list", "tuple", "set", "sorted", "frozenset")
 _LAST_RANK: Final = re.compile(r"is_last_rank|pp_group|pp_size|get_pp_group")
 
@@ -34,7 +36,7 @@ def add_method(facts: ClassFacts, node: Function, text: str) -> None:
         facts.setters.setdefault(node.name, []).append(read_hook(node))
     elif node.name != "_maybe_add_hidden_state":
         facts.sites.pop(node.name, None)
-        sites = sites_of(node) if _CAPTURE.search(text) else []
+        sites = sites_of(node) if any(word in text for word in _CAPTURE) else []
         facts.sites.update({node.name: sites} if sites else {})
     if f"super().{node.name}(" in text:
         facts.inherits = (*facts.inherits, node.name)
@@ -45,12 +47,29 @@ def add_method(facts: ClassFacts, node: Function, text: str) -> None:
 
 
 def _early_return(node: Function) -> int:
-    for inner in ast.walk(node):
+    for inner in statements(node.body):
         if isinstance(inner, ast.If) and "is_last_rank" in ast.unparse(inner.test):
             for statement in inner.body:
                 if isinstance(statement, ast.Return):
                     return statement.lineno
     return 0
+
+
+def statements(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
+    """Every statement of a function, nested blocks included, nested functions and classes not."""
+    for node in body:
+        yield node
+        if isinstance(node, Function | ast.ClassDef):
+            continue
+        for block in ("body", "orelse", "finalbody"):
+            yield from statements(getattr(node, block, ()))
+        for handler in getattr(node, "handlers", ()):
+            yield from statements(handler.body)
+
+
+def targets(node: ast.Assign | ast.AnnAssign) -> list[ast.expr]:
+    """What an assignment assigns to."""
+    return node.targets if isinstance(node, ast.Assign) else [node.target]
 
 
 def _own_nodes(node: ast.AST) -> Iterator[ast.AST]:
@@ -66,7 +85,7 @@ def _hand_over(node: Function) -> Forward:
     unpacks: list[tuple[int, int]] = []
     from_module: set[str] = set()
     drops = 0
-    for inner in _own_nodes(node):
+    for inner in statements(node.body):
         if isinstance(inner, ast.Assign):
             target, value = inner.targets[0], inner.value
             if isinstance(target, ast.Name) and _calls_module(value):
@@ -79,10 +98,13 @@ def _hand_over(node: Function) -> Forward:
                 unpacks.append((len(target.elts), inner.lineno))
             elif isinstance(value, ast.Name) and value.id in from_module:
                 drops = inner.lineno
-        elif isinstance(inner, ast.Return) and isinstance(inner.value, ast.Tuple):
-            if any(_is_planes(part) for part in inner.value.elts):
-                returns.append((len(inner.value.elts), inner.lineno))
+        elif isinstance(inner, ast.Return) and _holds_planes(inner.value):
+            returns.append((len(inner.value.elts), inner.lineno))
     return Forward(tuple(returns), tuple(unpacks), drops)
+
+
+def _holds_planes(node: ast.expr | None) -> TypeGuard[ast.Tuple]:
+    return isinstance(node, ast.Tuple) and any(_is_planes(part) for part in node.elts)
 
 
 def _is_planes(node: ast.expr) -> bool:
@@ -125,8 +147,7 @@ class _Hook:
             elif isinstance(node, ast.For):
                 self.loop(node)
             elif isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
-                many = isinstance(node, ast.Assign)
-                for target in node.targets if many else [node.target]:
+                for target in targets(node):
                     self.assign(target, node.value)
             elif isinstance(node, ast.Expr | ast.Return) and isinstance(node.value, ast.Call):
                 self.call(node.value)
@@ -188,12 +209,11 @@ class _Hook:
 
     def loop(self, node: ast.For) -> None:
         source, target = node.iter, node.target
-        if isinstance(source, ast.Call) and isinstance(source.func, ast.Name):
-            if source.func.id == "enumerate" and isinstance(target, ast.Tuple):
-                index, layer = target.elts
-                if isinstance(index, ast.Name) and isinstance(layer, ast.Name):
-                    self.items[index.id] = 0
-                    self.paths[layer.id] = f"{self.path(source.args[0]) or '?'}[]"
+        if _enumerates(source) and isinstance(target, ast.Tuple):
+            index, layer = target.elts
+            if isinstance(index, ast.Name) and isinstance(layer, ast.Name):
+                self.items[index.id] = 0
+                self.paths[layer.id] = f"{self.path(source.args[0]) or '?'}[]"
         offset = self.shift(source)
         if isinstance(target, ast.Name) and self.known(source):
             self.items[target.id] = offset
@@ -289,6 +309,14 @@ class _Hook:
         self.effects.append(Effect(kind, "?" if path is None else path, name, offset, line))
 
 
+def _enumerates(node: ast.expr) -> TypeGuard[ast.Call]:
+    return (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id == "enumerate"
+    )
+
+
 def _below_last(node: ast.AST) -> bool:
     """Whether a comparison keeps an id below depth - 1: `id < depth - 1`."""
     if not isinstance(node, ast.Compare):
@@ -326,11 +354,22 @@ def _merged(effects: list[Effect]) -> Iterator[Effect]:
         yield Effect(kind, path, name, offset, same[-1].line)
 
 
-def refusals(tree: ast.Module) -> dict[str, tuple[str, ...]]:
+def id_functions(tree: ast.Module, lines: list[str]) -> list[Function]:
+    """The functions that speak of a draft's layer ids."""
+    found = []
+    for node in ast.walk(tree):
+        if isinstance(node, Function):
+            text = "\n".join(lines[node.lineno - 1 : node.end_lineno])
+            if any(key in text for key in SHIFT_KEYS):
+                found.append(node)
+    return found
+
+
+def refusals(functions: Iterable[Function]) -> dict[str, tuple[str, ...]]:
     """What functions that read layer ids refuse, by function; as in `Setter.checks`."""
     found: dict[str, tuple[str, ...]] = {}
-    for node in ast.walk(tree):
-        if isinstance(node, Function) and "layer_ids" in node.name:
+    for node in functions:
+        if "layer_ids" in node.name:
             checks = {check for inner in ast.walk(node) for check in _refused(inner)}
             if checks:
                 found[node.name] = tuple(sorted(checks))
@@ -350,13 +389,9 @@ def _refused(node: ast.AST) -> Iterator[str]:
         yield "dup"
 
 
-def id_shifts(tree: ast.Module) -> list[IdShift]:
+def id_shifts(functions: Iterable[Function]) -> list[IdShift]:
     """Where functions outside of models read a draft's layer ids, and what they add to them."""
-    found: list[IdShift] = []
-    for node in ast.walk(tree):
-        if isinstance(node, Function):
-            found.extend(_function_shifts(node))
-    return found
+    return [shift for node in functions for shift in _function_shifts(node)]
 
 
 def _function_shifts(node: Function) -> Iterator[IdShift]:
@@ -364,9 +399,8 @@ def _function_shifts(node: Function) -> Iterator[IdShift]:
     held: set[str] = set()
     moved: set[int] = set()
     for inner in _own_nodes(node):
-        if isinstance(inner, ast.Assign) and isinstance(inner.targets[0], ast.Name):
-            if any(map(_reads_ids, ast.walk(inner.value))):
-                held.add(inner.targets[0].id)
+        if isinstance(inner, ast.Assign) and any(map(_reads_ids, ast.walk(inner.value))):
+            held.update(part.id for part in inner.targets if isinstance(part, ast.Name))
         if isinstance(inner, ast.ListComp) and isinstance(inner.generators[0].target, ast.Name):
             source = inner.generators[0].iter
             offset = linear(inner.elt, {inner.generators[0].target.id: 0})

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Iterator
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from matrix.scan._facts import Attr, Binding, ClassFacts, FunctionFacts, Guard, ModuleFacts, Ref
-from matrix.scan._flow import add_method, id_shifts, refusals
+from matrix.scan._flow import add_method, id_functions, id_shifts, refusals, statements, targets
 from matrix.scan._words import HOOKS, INTEREST, SHIFT_KEYS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
 
 __all__ = ["PLATFORMS", "module_facts"]
 
@@ -37,6 +39,7 @@ _TESTS: Final = {
     "mps": ("mps",),
 }
 _TEST: Final = re.compile(rf"_*is_({'|'.join(_TESTS)})$")
+_LONGEST_BUILDER: Final = 4000
 _NEVER: Final = Guard(())
 _UNTOLD: Final = Guard(None)
 
@@ -50,11 +53,13 @@ def module_facts(source: bytes) -> ModuleFacts:
     """
     tree = ast.parse(source)
     text = source.decode("utf-8", errors="replace")
+    lines = text.split("\n")
     facts = ModuleFacts(words=[word for word in INTEREST if word in text])
-    _block(tree.body, (), facts, text.split("\n"))
+    _block(tree.body, (), facts, lines)
     if any(key in text for key in SHIFT_KEYS):
-        facts.shifts = id_shifts(tree)
-        facts.refusals = refusals(tree)
+        functions = id_functions(tree, lines)
+        facts.shifts = id_shifts(functions)
+        facts.refusals = refusals(functions)
     return facts
 
 
@@ -212,16 +217,16 @@ def _assign(
 ) -> None:
     if node.value is None:
         return
-    for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+    for target in [node.target] if isinstance(node, ast.AugAssign) else targets(node):
         if isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name):
             _attach(facts, target.value.id, target.attr, node.value)
         if not isinstance(target, ast.Name):
             continue
         if target.id == "EntryClass":
             _entries(facts, node.value)
-        elif isinstance(node.value, ast.Dict):
-            _table(facts, target.id, node.value)
         else:
+            if isinstance(node.value, ast.Dict):
+                _table(facts, target.id, node.value)
             _bind(facts.names, target.id, Binding("value", ref_of(node.value), guards))
 
 
@@ -276,17 +281,17 @@ def _function(
     made = FunctionFacts(tuple(arg.arg for arg in node.args.args))
     params = {name: Ref("param", name) for name in made.params}
     returns: list[Ref] = []
-    for inner in _statements(node.body):
+    for inner in statements(node.body):
         if isinstance(inner, ast.ClassDef):
             made.classes[inner.name] = class_facts(inner, lines, params)
         elif isinstance(inner, ast.Return) and inner.value is not None:
             returns.append(ref_of(inner.value, params))
         elif isinstance(inner, ast.Assign) and isinstance(inner.targets[0], ast.Name):
             params[inner.targets[0].id] = ref_of(inner.value, params)
+    _bind(facts.names, node.name, Binding("function", Ref("name", node.name), guards))
     if made.classes or any(ref.kind != "unknown" for ref in returns):
         made.returns = tuple(returns)
         facts.functions[node.name] = made
-        _bind(facts.names, node.name, Binding("function", Ref("name", node.name), guards))
 
 
 def _lazy(
@@ -331,19 +336,9 @@ def _lazy_return(
     elif isinstance(value, ast.Attribute):
         target = local.get(_last_name(value.value))
         if target:
-            _bind(lazy, value.attr, Binding("import", Ref("name", f"{target}:{value.attr}"), guards))
-
-
-def _statements(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
-    """Every statement of a function, nested blocks included, nested functions and classes not."""
-    for node in body:
-        yield node
-        if isinstance(node, Function | ast.ClassDef):
-            continue
-        for block in ("body", "orelse", "finalbody"):
-            yield from _statements(getattr(node, block, ()))
-        for handler in getattr(node, "handlers", ()):
-            yield from _statements(handler.body)
+            _bind(
+                lazy, value.attr, Binding("import", Ref("name", f"{target}:{value.attr}"), guards)
+            )
 
 
 def class_facts(
@@ -365,22 +360,14 @@ def _class_block(
 ) -> None:
     for node in body:
         if isinstance(node, Function):
-            text = "\n".join(lines[node.lineno - 1 : node.end_lineno])
-            source = ast.unparse(node) if node.name in HOOKS else ""
-            attr = Attr("def", node.lineno, None, guarded, source)
-            facts.attrs.setdefault(node.name, []).append(attr)
-            add_method(facts, node, text)
-            if node.name == "__init__" or "return" in text:
-                _builders(facts, node)
-        elif isinstance(node, ast.Assign):
-            for target in node.targets:
+            _method(node, facts, lines, guarded=guarded)
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            for target in targets(node):
                 if isinstance(target, ast.Name):
-                    attr = _value_attr(node.value, guarded=guarded)
+                    declared = Attr("declared", node.lineno)
+                    value = node.value
+                    attr = declared if value is None else _value_attr(value, guarded=guarded)
                     facts.attrs.setdefault(target.id, []).append(attr)
-        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
-            declared = Attr("declared", node.lineno)
-            attr = declared if node.value is None else _value_attr(node.value, guarded=guarded)
-            facts.attrs.setdefault(node.target.id, []).append(attr)
         elif isinstance(node, ast.ClassDef):
             nested = Attr("value", node.lineno, None, guarded)
             facts.attrs.setdefault(node.name, []).append(nested)
@@ -390,10 +377,25 @@ def _class_block(
                     _class_block(inner, facts, lines, guarded=guarded or bool(guards))
 
 
+def _method(node: Function, facts: ClassFacts, lines: list[str], *, guarded: bool) -> None:
+    text = "\n".join(lines[node.lineno - 1 : node.end_lineno])
+    source = ast.unparse(node) if node.name in HOOKS else ""
+    facts.attrs.setdefault(node.name, []).append(Attr("def", node.lineno, None, guarded, source))
+    add_method(facts, node, text)
+    if node.name == "__init__" or _may_build(node, text):
+        _builders(facts, node)
+
+
 def _value_attr(value: ast.expr, *, guarded: bool) -> Attr:
     if isinstance(value, ast.Constant):
         return Attr("none" if value.value is None else "value", value.lineno, None, guarded)
     return Attr("value", value.lineno, ref_of(value), guarded)
+
+
+def _may_build(node: Function, text: str) -> bool:
+    """Whether a method may be one that makes a module; those that run one are long and many."""
+    runs = "forward" in node.name or "load_weights" in node.name
+    return "return" in text and not runs and len(text) < _LONGEST_BUILDER
 
 
 def _builders(facts: ClassFacts, node: Function) -> None:
@@ -404,18 +406,21 @@ def _builders(facts: ClassFacts, node: Function) -> None:
     built: dict[str, Ref] = {}
     if node.name == "__init__":
         facts.init_params = tuple(a.arg for a in args[1:])
-    for statement in _statements(node.body):
+    for statement in statements(node.body):
         if isinstance(statement, ast.Assign | ast.AnnAssign) and statement.value is not None:
-            many = isinstance(statement, ast.Assign)
-            for target in statement.targets if many else [statement.target]:
+            for target in targets(statement):
                 _built(facts, target, statement.value, local, built)
         elif isinstance(statement, ast.Return) and statement.value is not None:
             made = _built_by(statement.value, local, built)
             if made is not None:
                 facts.returned[node.name] = made
-        elif isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
-            if node.name == "__init__" and _last_name(statement.value.func) == "__init__":
-                _init_args(facts, statement.value, local)
+        elif (
+            node.name == "__init__"
+            and isinstance(statement, ast.Expr)
+            and isinstance(statement.value, ast.Call)
+            and _last_name(statement.value.func) == "__init__"
+        ):
+            _init_args(facts, statement.value, local)
 
 
 def _defaults(args: ast.arguments) -> Iterator[tuple[str, tuple[Ref, ...]]]:

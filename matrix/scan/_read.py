@@ -8,34 +8,45 @@ from __future__ import annotations
 
 import gc
 import hashlib
-import multiprocessing
 import os
 import sys
 import threading
-from collections.abc import Iterable
-from concurrent.futures import ProcessPoolExecutor
+from functools import cache
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from matrix.cache import atomic_file, root
 from matrix.errors import SourceError
-from matrix.scan._facts import FACTS_VERSION, ModuleFacts
-from matrix.scan._source import Source
+from matrix.scan._facts import ModuleFacts
 
-__all__ = ["Reader", "digest"]
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
-_WORTH_A_POOL: Final = 1 << 20
+    from matrix.scan._source import Source
+
+__all__ = ["Reader", "digest", "keep", "own_digest"]
+
+_WORTH_A_POOL: Final = 1 << 18
 """Bytes of source from which a pool of processes is faster than none."""
 
 Parsed = tuple[bytes, str]
 """(encoded facts, "") or (b"", what is wrong)."""
 
 
+@cache
+def own_digest() -> bytes:
+    """A hash of the code that reads and judges: what it kept before it changed isn't valid."""
+    every = hashlib.blake2b(digest_size=16)
+    for file in sorted(Path(__file__).parent.glob("*.py")):
+        every.update(file.read_bytes())
+    return every.digest()
+
+
 def digest(data: bytes) -> str:
     """The name under which facts of a file are kept."""
-    return hashlib.blake2b(data, digest_size=16, salt=str(FACTS_VERSION).encode()).hexdigest()
+    return hashlib.blake2b(data, digest_size=16, key=own_digest()).hexdigest()
 
 
 class Reader:
@@ -44,14 +55,14 @@ class Reader:
     Args:
         source: where the files come from. Files that can't be read or parsed are added to its
             `errors`, and have empty facts from then on.
-        cache: whether facts may be taken from and written to the cache.
+        keep: whether facts may be taken from and written to the cache.
     """
 
-    def __init__(self, source: Source, *, cache: bool = True) -> None:
+    def __init__(self, source: Source, *, keep: bool = True) -> None:
         self.source = source
         self._facts: dict[str, ModuleFacts] = {}
         self._data: dict[str, bytes] = {}
-        self._folder = root() / "scan" / "facts" if cache else None
+        self._folder = root() / "scan" / "facts" if keep else None
 
     def data(self, path: str) -> bytes:
         """The bytes of a file; empty when it can't be read."""
@@ -87,7 +98,7 @@ class Reader:
                 continue
             self._facts[path] = msgspec.msgpack.decode(encoded, type=ModuleFacts)
             if self._folder is not None:
-                _keep(self._file(missing[path]), encoded)
+                keep(self._file(missing[path]), encoded)
 
     def _file(self, data: bytes) -> Path:
         name = digest(data)
@@ -103,7 +114,7 @@ class Reader:
             return None
 
 
-def _keep(file: Path, encoded: bytes) -> None:
+def keep(file: Path, encoded: bytes) -> None:
     """A cache that can't be written costs time and nothing else."""
     try:
         atomic_file(file, encoded)
@@ -142,6 +153,9 @@ def _parse_all(files: list[bytes]) -> list[Parsed]:
         return _parse_many(files)
     shares = _shares(files, workers * 4)
     done: list[Parsed] = [(b"", "")] * len(files)
+    import multiprocessing
+    from concurrent.futures import ProcessPoolExecutor
+
     context = multiprocessing.get_context("fork")
     with ProcessPoolExecutor(workers, mp_context=context) as pool:
         results = pool.map(_parse_many, [[files[i] for i in share] for share in shares])

@@ -6,13 +6,17 @@ that only a running program knows, the answer is `Untold` with the reason, never
 
 from __future__ import annotations
 
+import builtins
 import itertools
-from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from matrix.scan._facts import Attr, Binding, ClassFacts, FunctionFacts, Guard, ModuleFacts, Ref
-from matrix.scan._read import Reader
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from matrix.scan._read import Reader
 
 __all__ = ["Cls", "External", "Found", "Tree", "Untold"]
 
@@ -74,17 +78,16 @@ class Tree:
     Args:
         reader: gives the facts of files.
         platform: which side of a condition on the platform is taken.
-        registered: resolves an architecture's name to its classes.
+        registered: architecture -> (module, class); may be filled in later.
     """
 
     def __init__(
         self,
         reader: Reader,
         platform: str,
-        registered: Callable[[Tree, str], tuple[Found, ...]] | None = None,
+        registered: dict[str, tuple[str, str]],
     ) -> None:
-        self.reader, self.platform = reader, platform
-        self._registered = registered
+        self.reader, self.platform, self.registered = reader, platform, registered
         self._mros: dict[Cls, list[Mro]] = {}
         self._owners: dict[Cls, Owner] = {}
         self._names: dict[tuple[str, str], tuple[Target, ...]] = {}
@@ -140,7 +143,15 @@ class Tree:
             found = list(self._from_stars(module, facts, name, depth))
         if not found and self.reader.source.module_file(f"{module}.{name}"):
             return (_Module(f"{module}.{name}"),)
-        return _preferred(found) if found else (External(name),)
+        return _preferred(found) if found else (self._unbound(module, facts, name),)
+
+    def _unbound(self, module: str, facts: ModuleFacts, name: str) -> Found:
+        """A name that no statement binds: built in, from outside by a star, or made as it runs."""
+        outside = any(
+            self.facts(absolute(self, module, star.ref.name.partition(":")[0])) is None
+            for star in facts.stars
+        )
+        return External(name) if outside or hasattr(builtins, name) else Untold(f"what {name} is")
 
     def _from_stars(
         self, module: str, facts: ModuleFacts, name: str, depth: int
@@ -177,7 +188,8 @@ class Tree:
             cls = Cls(module, binding.ref.name, facts.classes[binding.ref.name])
             return self._decorated(cls, depth)
         if binding.kind == "function":
-            return (_Function(module, facts.functions[binding.ref.name], binding.ref.name),)
+            made = facts.functions.get(binding.ref.name, FunctionFacts())
+            return (_Function(module, made, binding.ref.name),)
         if binding.kind == "import":
             return self._imported(module, binding.ref.name, depth)
         return self._resolve(module, binding.ref, None, depth + 1)
@@ -237,8 +249,8 @@ class Tree:
         if ref.kind == "type":
             made = ClassFacts("type(...)", 0, ref.args)
             return (Cls(module, f"type({', '.join(arg.name for arg in ref.args)})", made),)
-        if ref.kind == "arch" and self._registered is not None:
-            return self._registered(self, ref.name)
+        if ref.kind == "arch" and ref.name in self.registered:
+            return self._lookup(*self.registered[ref.name], depth + 1)
         if ref.kind == "none":
             return (External("None"),)
         if owner is not None and ref.kind in ("self", "method", "param", "child"):
@@ -251,8 +263,10 @@ class Tree:
         if isinstance(func, Cls):
             return (func,)
         if isinstance(func, External):
-            same = func.name.endswith("partial") and args
-            return args[0] if same else (External(f"{func.name}()"),)
+            given = [found for arg in args for found in arg if not isinstance(found, External)]
+            if func.name.endswith("partial") and args:
+                return args[0]
+            return (Untold(f"what {func.name}() makes of it"),) if given else (External(func.name),)
         if not isinstance(func, _Function) or depth > _DEEPEST:
             return (Untold("a call that can't be followed"),)
         env = tuple(zip(func.facts.params, args, strict=False))

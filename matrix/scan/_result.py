@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from matrix.errors import SourceError
 from matrix.faults import Severity, worst_first
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 __all__ = ["Architecture", "Captures", "Finding", "Problem", "ScanResult", "load_result"]
 

@@ -5,15 +5,19 @@ Every rule needs proof. Where a rule's question can't be decided, the reason goe
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from matrix.faults import Fault, severity_of
 from matrix.scan._engine import Engine, Registered, Way
-from matrix.scan._facts import Site
 from matrix.scan._resolve import Cls, Owner
 from matrix.scan._result import Captures, Finding
 from matrix.scan._trace import Hook, Stored, Trace, drops_of, forward_of, returns_of, sites
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from matrix.scan._facts import Site
 
 __all__ = ["Case", "captures_of", "findings", "shifts"]
 
@@ -64,8 +68,16 @@ def _finding(
     owner: Owner, rule: str, fault: Fault, at: tuple[Cls, int], message: str, fix: str
 ) -> Finding:
     cls, line = at
-    severity = severity_of(rule, fault)
-    return Finding(rule, fault.value, severity.value, owner.tree.file(cls), line, message, fix)
+    return _placed((owner.tree.file(cls), line), rule, fault, message, fix)
+
+
+def _placed(at: tuple[str, int], rule: str, fault: Fault, message: str, fix: str) -> Finding:
+    return Finding(rule, fault.value, severity_of(rule, fault).value, *at, message, fix)
+
+
+def _one_hook(case: Case) -> bool:
+    """Whether one protocol serves all algorithms, so that the runner has the last word on ids."""
+    return len(set(case.engine.HOOKS.values())) == 1
 
 
 def findings(case: Case) -> list[Finding]:
@@ -95,18 +107,20 @@ def _hook(case: Case) -> Iterator[Finding]:
     cls = case.wrapper.cls
     at = (cls, cls.facts.line)
     dies, fix = case.engine.missing_text(cls.name)
+    if not case.ways:
+        dies = "and nothing in this tree reads the layer ids of a DFlash config yet"
     body = case.body.cls.name if case.body and _sites(case) else ""
     if body and case.offered:
         has = ", ".join(a for a, hook in case.hooks.items() if hook.answer == "offered")
-        text = f"{cls.name} offers {has} but not dflash, and {body} captures: {dies}"
+        text = f"{cls.name} offers {has} but not dflash, and {body} captures; {dies}"
         yield _finding(case.wrapper, "SRC-ALGO-GAP", Fault.HOOK_MISSING, at, text, fix)
     elif body:
-        text = f"{cls.name} offers no hook although {body} captures: {dies}"
+        text = f"{cls.name} offers no hook although {body} captures; {dies}"
         yield _finding(case.wrapper, "SRC-HOOK-MISSING", Fault.HOOK_MISSING, at, text, fix)
     elif case.untold_body:
         case.unknown.append(f"body: {case.untold_body[0]}")
     elif not case.offered:
-        text = f"{cls.name} offers no hook, and no body of it captures: {dies}"
+        text = f"{cls.name} offers no hook, and no body of it captures; {dies}"
         repair = f"capture in the body's loop over its layers, then {fix}"
         yield _finding(case.wrapper, "SRC-HOOK-ABSENT", Fault.HOOK_ABSENT, at, text, repair)
 
@@ -173,9 +187,7 @@ def _ways(case: Case) -> list[Way]:
     """The ways that ids for this model can go: those for all, and those that name it."""
     own = _plain(case.row.module.rpartition(".")[2])
     return [
-        way
-        for way in case.ways
-        if not way.names or any(own in _plain(name) for name in way.names)
+        way for way in case.ways if not way.names or any(own in _plain(name) for name in way.names)
     ]
 
 
@@ -206,14 +218,11 @@ def _shift(case: Case) -> Iterator[Finding]:
         moved = " + ".join(f"{n:+d} in {part}" for part, n in _parts(case, held) if n)
         text = (
             f"layer id i gives the output of layer i{shift:+d} "
-            f"({moved or 'nothing is added on the way'}; {held.body.cls.name} delivers "
-            f"{'what enters' if _enters(held) else 'what leaves'} the layer it compares)"
+            f"({moved or 'nothing is added on the way'}; for boundary b {held.body.cls.name} "
+            f"delivers what {'enters' if _enters(held) else 'leaves'} layer b)"
         )
-        fix = f"hand on [i {-shift:+d} for i in layer_ids]".replace("i +", "i + ")
-        at = (held.step.cls, held.line)
-        if case.ways and len({way.offset for way in case.ways}) == 1:
-            at = _blame(case, held)
-        yield _finding(case.wrapper, "SRC-TAP-SHIFT", fault, at, text, fix)
+        fix = f"hand on [i {'-' if shift > 0 else '+'} {abs(shift)} for i in layer_ids]"
+        yield _placed(_blame(case, held), "SRC-TAP-SHIFT", fault, text, fix)
 
 
 def _parts(case: Case, held: Stored) -> Iterator[tuple[str, int]]:
@@ -222,13 +231,16 @@ def _parts(case: Case, held: Stored) -> Iterator[tuple[str, int]]:
 
 
 def _enters(held: Stored) -> bool:
-    return all(s.where != "after" for _, s in sites(held.body, held.container))
+    return any(_site_move(site) == -1 for _, site in sites(held.body, held.container))
 
 
-def _blame(case: Case, held: Stored) -> tuple[Cls, int]:
-    """The wrapper's own hook: where the ids should have been moved."""
+def _blame(case: Case, held: Stored) -> tuple[str, int]:
+    """(file, line) where the ids should have been moved: the runner, or the wrapper's own hook."""
+    if _one_hook(case) and held.offset == 0:
+        way = _ways(case)[0]
+        return way.file, way.line
     first = case.trace.steps[0] if case.trace else held.step
-    return first.cls, first.setter.line
+    return case.wrapper.tree.file(first.cls), first.setter.line
 
 
 def _why_untold(case: Case, held: Stored) -> str:
@@ -285,7 +297,7 @@ def _none_unchecked(case: Case) -> Iterator[Finding]:
     """SRC-NONE-UNCHECKED: a missing list of ids is refused late."""
     if case.trace is None or not case.trace.stored or "none" in case.trace.checks:
         return
-    if case.engine.HOOKS["dflash"] == case.engine.HOOKS["eagle3"]:
+    if _one_hook(case):
         return  # the runner falls back to the model's default layers, so None never arrives
     step = case.trace.steps[0]
     text = f"{step.cls.name}.{step.name} takes None without a word of its own"
@@ -304,8 +316,7 @@ def _pp_silent(case: Case) -> Iterator[Finding]:
         if step.setter.silent_pp:
             at = (step.cls, step.setter.silent_pp)
             yield _finding(case.wrapper, "SRC-PP-SILENT", Fault.PP_SILENT, at, text, fix)
-    one_hook = case.engine.HOOKS["dflash"] == case.engine.HOOKS["eagle3"]
-    for held in case.trace.stored if one_hook and not case.pp_checked else ():
+    for held in case.trace.stored if _one_hook(case) and not case.pp_checked else ():
         cls = next((cls for cls, _ in held.body.attrs("forward")), None)
         if cls is not None and cls.facts.early_pp:
             at = (cls, cls.facts.early_pp)

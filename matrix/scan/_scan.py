@@ -2,28 +2,42 @@
 
 from __future__ import annotations
 
-import re
+import hashlib
 from fnmatch import fnmatchcase
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
+import msgspec
+
+from matrix.cache import root
 from matrix.errors import SourceError
 from matrix.faults import Fault, severity_of
 from matrix.scan import _sglang, _vllm
-from matrix.scan._engine import Engine, Registered
 from matrix.scan._facts import ModuleFacts, Ref
 from matrix.scan._names import PLATFORMS
-from matrix.scan._read import Reader
+from matrix.scan._read import Reader, keep, own_digest
 from matrix.scan._resolve import Cls, Found, Owner, Tree, Untold, absolute
-from matrix.scan._result import Architecture, Captures, Finding, Problem, ScanResult
+from matrix.scan._result import (
+    Architecture,
+    Captures,
+    Finding,
+    Problem,
+    ScanResult,
+    load_result,
+)
 from matrix.scan._rules import Case, captures_of, findings
-from matrix.scan._source import Source
 from matrix.scan._trace import BODY_PATHS, Trace, body_of
 from matrix.scan._words import HOOKS
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from matrix.scan._engine import Engine, Registered
+    from matrix.scan._source import Source
 
 __all__ = ["scan"]
 
 _ENGINES: Final[dict[str, Engine]] = {"vllm": _vllm, "sglang": _sglang}
-_HOOK_WORD: Final = re.compile("|".join(sorted(HOOKS)).encode())
+_HOOK_WORDS: Final = tuple(name.encode() for name in sorted(HOOKS))
 _PP_CHECK: Final = "verify_supports_aux_hidden_states_over_pp"
 
 
@@ -33,21 +47,50 @@ def scan(source: Source, arch: str = "*", *, cache: bool = True) -> ScanResult:
     Args:
         source: an open source.
         arch: a glob over architectures.
-        cache: whether facts of files may be kept between scans.
+        cache: whether results and facts of files may be kept between scans.
 
     Raises:
         SourceError: the tree registers no architecture.
     """
+    file = _result_file(source) if cache else None
+    result = _kept(file) if file else None
+    if result is None:
+        result = _scan(source, cache=cache)
+        if file:
+            keep(file, msgspec.json.encode(result))
+    result.source = source.label
+    result.architectures = [a for a in result.architectures if fnmatchcase(a.arch, arch)]
+    return result
+
+
+def _result_file(source: Source) -> Path:
+    every = hashlib.blake2b(digest_size=16, key=own_digest())
+    every.update(f"{source.engine} {source.version} {source.platform}\n".encode())
+    for path in sorted(source.files):
+        every.update(f"{path} {source.stamp(path)}\n".encode("utf-8", "surrogateescape"))
+    for problem in source.errors:
+        every.update(repr(problem).encode("utf-8", "surrogateescape"))
+    return root() / "scan" / "results" / f"{every.hexdigest()}.json"
+
+
+def _kept(file: Path) -> ScanResult | None:
+    try:
+        return load_result(file)
+    except SourceError:
+        return None
+
+
+def _scan(source: Source, *, cache: bool) -> ScanResult:
     engine = _ENGINES[source.engine]
-    reader = Reader(source, cache=cache)
-    tree = Tree(reader, source.platform, engine.registered)
+    reader = Reader(source, keep=cache)
+    tree = Tree(reader, source.platform, {})
     _load(engine, tree)
     rows = engine.architectures(tree)
+    tree.registered.update({row.arch: (row.module, row.name) for row in rows})
     if not rows:
         raise SourceError(f"{source.label}: its registry names no architecture; is it complete?")
-    chosen = [row for row in rows if fnmatchcase(row.arch, arch)]
     judge = _Judge(engine, reader, tree)
-    architectures = [judge.architecture(row) for row in chosen]
+    architectures = [judge.architecture(row) for row in rows]
     errors = [Problem(*pair) for pair in dict.fromkeys(source.errors)]
     unregistered = _unregistered(engine, tree, rows)
     return ScanResult(
@@ -62,9 +105,10 @@ def _load(engine: Engine, tree: Tree) -> None:
     models = [path for path in reader.source.files if path.startswith(homes)]
     wave = {path for path in models if path.endswith("/registry.py")}
     reader.load(wave)
-    wave = {path for path in models if _HOOK_WORD.search(reader.data(path))}
+    wave = {path for path in models if _speaks_of_hooks(reader, path)}
     if engine is _sglang:
         wave |= {path for path in models if "/" not in path.removeprefix(homes[0])}
+    wave |= engine.runners(reader)
     wave |= {_file(tree, row.module) for row in engine.architectures(tree)} - {""}
     seen: set[str] = set()
     while wave:
@@ -72,6 +116,11 @@ def _load(engine: Engine, tree: Tree) -> None:
         seen |= wave
         needed = {name for path in wave for name in _needed(tree, path)}
         wave = {path for path in needed if path.startswith(homes)} - seen
+
+
+def _speaks_of_hooks(reader: Reader, path: str) -> bool:
+    data = reader.data(path)
+    return any(word in data for word in _HOOK_WORDS)
 
 
 def _file(tree: Tree, module: str) -> str:
@@ -125,7 +174,7 @@ class _Judge:
             if path.startswith("vllm/v1/worker/gpu/") and _PP_CHECK.encode() in reader.data(path)
         )
         self.others = [
-            Tree(reader, platform, engine.registered)
+            Tree(reader, platform, tree.registered)
             for platform in PLATFORMS
             if platform != tree.platform
         ]
@@ -154,9 +203,7 @@ class _Judge:
     def cases(self, tree: Tree, row: Registered) -> list[Case]:
         """One case for each class and each order of lookup that the source leaves open."""
         found = [f for f in self.classes(tree, row) if isinstance(f, Cls)]
-        return [
-            self.case(row, Owner(tree, cls, mro)) for cls in found for mro in tree.mros(cls)
-        ]
+        return [self.case(row, Owner(tree, cls, mro)) for cls in found for mro in tree.mros(cls)]
 
     def classes(self, tree: Tree, row: Registered) -> tuple[Found, ...]:
         """What the registered name can be."""
@@ -233,7 +280,9 @@ class _Judge:
                 good, bad = (case, twin) if here else (twin, case)
                 sides = good.wrapper.tree.platform, bad.wrapper.tree.platform
                 cls = bad.wrapper.cls
-                text = f"{cls.name} captures on {sides[0]} and not on {sides[1]}: a start dies there"
+                text = (
+                    f"{cls.name} captures on {sides[0]} and not on {sides[1]}: a start dies there"
+                )
                 return [
                     Finding(
                         "SRC-TWIN-GAP",
@@ -271,7 +320,7 @@ def _unregistered(engine: Engine, tree: Tree, rows: list[Registered]) -> list[st
     hooks = set(engine.HOOKS.values())
     orphans = set()
     for path in tree.reader.source.files:
-        if path.startswith(engine.packages()) and _HOOK_WORD.search(tree.reader.data(path)):
+        if path.startswith(engine.packages()) and _speaks_of_hooks(tree.reader, path):
             module = path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
             for key, cls in tree.reader.facts(path).classes.items():
                 if hooks & set(cls.attrs) and f"{module}:{key}" not in used:

@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from matrix.scan._engine import Registered, Way
-from matrix.scan._read import Reader
 from matrix.scan._resolve import Cls, Found, Owner, Tree, Untold
 from matrix.scan._trace import Hook, Trace, follow
 
-__all__ = ["HOOKS", "architectures", "hook", "missing_text", "packages", "trace", "ways"]
+if TYPE_CHECKING:
+    from matrix.scan._read import Reader
+
+__all__ = [
+    "HOOKS",
+    "architectures",
+    "hook",
+    "missing_text",
+    "packages",
+    "runners",
+    "trace",
+    "ways",
+]
 
 HOOKS: Final = {
     "dflash": "set_dflash_layers_to_capture",
@@ -29,6 +40,16 @@ _DRAFT: Final = re.compile(r"Eagle|EAGLE|MTP|NextN|Draft|DFlash|DSpark|Medusa|As
 def packages() -> tuple[str, ...]:
     """The folders that hold models."""
     return (_MODELS,)
+
+
+def runners(reader: Reader) -> set[str]:
+    """The files that resolve layer ids."""
+    own = {reader.source.module_file(_RESOLVER) or ""} - {""}
+    return own | {
+        file
+        for file in reader.source.files
+        if file.startswith(_RUNNERS) and b"target_layer_ids" in reader.data(file)
+    }
 
 
 def architectures(tree: Tree) -> list[Registered]:
@@ -63,14 +84,6 @@ def _role(tree: Tree, found: Found, name: str) -> str:
     return "target" if samples or unclear else "other"
 
 
-def registered(tree: Tree, arch: str) -> tuple[Found, ...]:
-    """The classes behind an architecture's name."""
-    for row in architectures(tree):
-        if row.arch == arch:
-            return tree.find(row.module, row.name)
-    return (Untold(f"{arch} isn't registered"),)
-
-
 def hook(owner: Owner, algorithm: str) -> Hook:
     """`hasattr` of the hook on the class."""
     held = next(iter(owner.attrs(HOOKS[algorithm])), None)
@@ -98,12 +111,11 @@ def ways(reader: Reader, tree: Tree) -> list[Way]:
     checks = tuple(c for found in facts.refusals.values() for c in found) if facts else ()
     base = Way(sum(shift.offset for shift in read), path, read[0].line, (), checks)
     found = [base]
-    for file in sorted(reader.source.files):
-        if file.startswith(_RUNNERS) and b"target_layer_ids" in reader.data(file):
-            for shift in reader.facts(file).shifts:
-                if shift.key == "variable":
-                    moved = base.offset + shift.offset
-                    found.append(Way(moved, file, shift.line, shift.names, checks))
+    for file in sorted(runners(reader) - {path}):
+        for shift in reader.facts(file).shifts:
+            if shift.key == "variable":
+                moved = base.offset + shift.offset
+                found.append(Way(moved, file, shift.line, shift.names, checks))
     return found
 
 

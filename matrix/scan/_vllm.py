@@ -7,14 +7,25 @@ the tree, since its members change between releases. One protocol serves all alg
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from matrix.scan._engine import Registered, Way
-from matrix.scan._read import Reader
 from matrix.scan._resolve import Cls, External, Found, Owner, Tree, Untold
 from matrix.scan._trace import Hook, Trace, follow
 
-__all__ = ["HOOKS", "architectures", "hook", "missing_text", "packages", "trace", "ways"]
+if TYPE_CHECKING:
+    from matrix.scan._read import Reader
+
+__all__ = [
+    "HOOKS",
+    "architectures",
+    "hook",
+    "missing_text",
+    "packages",
+    "runners",
+    "trace",
+    "ways",
+]
 
 HOOKS: Final = dict.fromkeys(("dflash", "dspark", "eagle3"), "set_aux_hidden_state_layers")
 """Algorithm -> the method that the runner calls."""
@@ -23,7 +34,10 @@ _MODELS: Final = "vllm.model_executor.models"
 _REGISTRY: Final = f"{_MODELS}.registry"
 _INTERFACES: Final = f"{_MODELS}.interfaces"
 _PROTOCOL: Final = "SupportsEagle3"
-_RUNNERS: Final = ("vllm.v1.worker.gpu_model_runner", "vllm.v1.worker.gpu.spec_decode.eagle.eagle3_utils")
+_RUNNERS: Final = (
+    "vllm.v1.worker.gpu_model_runner",
+    "vllm.v1.worker.gpu.spec_decode.eagle.eagle3_utils",
+)
 _RESOLVERS: Final = ("_get_eagle3_aux_layers_from_config", "get_eagle3_aux_layers_from_config")
 
 _ROLES: Final = {
@@ -40,6 +54,11 @@ def packages() -> tuple[str, ...]:
     return ("vllm/model_executor/models/", "vllm/models/")
 
 
+def runners(reader: Reader) -> set[str]:
+    """The files that resolve layer ids."""
+    return {reader.source.module_file(module) or "" for module in _RUNNERS} - {""}
+
+
 def architectures(tree: Tree) -> list[Registered]:
     """What the registry's tables name, in their order; the last table wins, as in Python."""
     facts = tree.facts(_REGISTRY)
@@ -53,14 +72,6 @@ def architectures(tree: Tree) -> list[Registered]:
             role = _ROLES.get(table, "other")
             rows[arch] = Registered(arch, full, name, path, line, role)
     return list(rows.values())
-
-
-def registered(tree: Tree, arch: str) -> tuple[Found, ...]:
-    """The classes behind an architecture's name."""
-    for row in architectures(tree):
-        if row.arch == arch:
-            return tree.find(row.module, row.name)
-    return (Untold(f"{arch} isn't registered"),)
 
 
 def members(tree: Tree) -> dict[str, str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ from matrix.faults import Fault
 from matrix.reference._states import States
 
 F = Fault
-many = settings(max_examples=60, deadline=None, derandomize=True, database=None)
+many = settings(max_examples=15, deadline=None, derandomize=True, database=None)
 
 
 def norm(x: FloatArray, weight: FloatArray | float = 1.0) -> FloatArray:
@@ -59,7 +60,7 @@ def stream(
     )
 
 
-@dataclass(repr=False)
+@dataclass
 class World:
     """One engine's answer, still right, and all that a fault may take from."""
 
@@ -68,9 +69,9 @@ class World:
     position: int
     height: int
 
-    def __repr__(self) -> str:
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
         shape, first = self.states.layers.shape, self.states.layers[0, 0, 0]
-        return f"<{shape} {first}: {self.asked} at {self.position}, {self.height} rows>"
+        printer.text(f"<{shape} {first}: {self.asked} at {self.position}, {self.height} rows>")
 
     @property
     def states(self) -> States:
@@ -219,7 +220,11 @@ ONE_PLANE: dict[str, tuple[Plant, Fault, int]] = {
     "foreign": (foreign, F.PLANE_FOREIGN, 1),
     "stale": (stale(1), F.PLANE_STALE, 1),
     "stale-2": (stale(2), F.PLANE_STALE, 1),
-    "one-nan": (lambda w, a, y: np.where(np.arange(y.size).reshape(y.shape) == 5, np.nan, y), F.NONFINITE, 1),
+    "one-nan": (
+        lambda w, a, y: np.where(np.arange(y.size).reshape(y.shape) == 5, np.nan, y),
+        F.NONFINITE,
+        1,
+    ),
     "infinite": (lambda w, a, y: np.full_like(y, np.inf), F.NONFINITE, 1),
     "doubled": (lambda w, a, y: 2 * y, F.UNKNOWN, 1),
     "negated": (lambda w, a, y: -y, F.UNKNOWN, 1),
@@ -227,7 +232,7 @@ ONE_PLANE: dict[str, tuple[Plant, Fault, int]] = {
     "noise-0.1": (lambda w, a, y: y + 0.1 * w.rng.normal(size=y.shape), F.UNKNOWN, 1),
     "garbage": (lambda w, a, y: w.rng.normal(size=y.shape), F.UNKNOWN, 1),
     "column-scale": (lambda w, a, y: y * w.rng.uniform(0.5, 2, y.shape[1]), F.UNKNOWN, 1),
-    "between": (lambda w, a, y: (y + w.layer(a + 1 if a == 0 else a - 1)) / 2, F.UNKNOWN, 1),
+    "between": (lambda w, a, y: (2 * y + w.layer(a + 1 if a == 0 else a - 1)) / 3, F.UNKNOWN, 1),
 }
 
 
@@ -297,9 +302,7 @@ def test_one_plane_moved_is_a_shift_unless_it_repeats_another(step: int, w: Worl
 @many
 @given(worlds(least=2), st.data())
 def test_planes_in_another_order(w: World, data: st.DataObject) -> None:
-    order = data.draw(
-        st.permutations(range(len(w.asked))).filter(lambda o: o != sorted(o))
-    )
+    order = data.draw(st.permutations(range(len(w.asked))).filter(lambda o: o != sorted(o)))
     planes = w.planes()
     assert w.labels([planes[i] for i in order]) == [F.TAP_ORDER]
     assert w.labels(planes[::-1]) == [F.TAP_ORDER]
@@ -438,7 +441,7 @@ def test_repeated_ids_as_asked_are_silent(w: World, data: st.DataObject) -> None
 BF16: dict[str, tuple[Plant, Fault]] = {
     name: ONE_PLANE[name][:2]
     for name in (
-        "attention", "mlp", "final-norm", "next-norm", "unit-norm", "zero", "poison",
+        "attention", "mlp", "final-norm", "next-norm", "zero", "poison",
         "halves", "reversed", "shuffled", "foreign", "e4m3", "e5m2", "garbage", "infinite", "negated",
     )
 }  # fmt: skip
@@ -447,13 +450,13 @@ BF16: dict[str, tuple[Plant, Fault]] = {
 @pytest.mark.parametrize("name", BF16)
 @many
 @given(worlds(heights=(1, 8, 40)))
-def test_narrow_planes_are_named_or_unknown(name: str, w: World) -> None:
+def test_narrow_planes_are_named(name: str, w: World) -> None:
     plant, label = BF16[name]
     planes, index = w.planes(), w.pick()
     noise = [y * (1 + 0.005 * w.rng.normal(size=y.shape)) for y in planes]
     noise[index] = plant(w, w.asked[index], noise[index])
     got = w.labels([rounded(x, 7) for x in noise], "bfloat16")
-    assert got in ([label], [F.UNKNOWN]) and (name == "garbage" or got == [label])
+    assert got == [label]
 
 
 @pytest.mark.parametrize("step", [-1, 1])

@@ -1,0 +1,1 @@
+"""Benchmarks of the harness: one module a subject, each with `figures() -> list[Figure]`."""

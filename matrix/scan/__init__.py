@@ -1,0 +1,33 @@
+"""Reads an engine's sources and says for every architecture whether the capture contract holds.
+
+No torch, no GPU, no engine: nothing is imported, only parsed. `docs/scan.md` explains the rules.
+"""
+
+from __future__ import annotations
+
+from matrix.scan._cli import register
+from matrix.scan._diff import Change, Diff, compare
+from matrix.scan._result import Architecture, Captures, Finding, Problem, ScanResult, load_result
+from matrix.scan._scan import scan
+from matrix.scan._source import Source, installed, open_source, release
+from matrix.scan._support import Answer, support
+
+__all__ = [
+    "Answer",
+    "Architecture",
+    "Captures",
+    "Change",
+    "Diff",
+    "Finding",
+    "Problem",
+    "ScanResult",
+    "Source",
+    "compare",
+    "installed",
+    "load_result",
+    "open_source",
+    "register",
+    "release",
+    "scan",
+    "support",
+]

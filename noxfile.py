@@ -1,0 +1,85 @@
+"""The project's checks: `nox` runs lint, typing and tests; `nox --list` shows the rest.
+
+Fed from pyproject.toml: Python versions from the classifiers, requirements from the extras and
+dependency groups, the pairs of `matrix` from `[tool.dflash-matrix-ci]`.
+"""
+
+from __future__ import annotations
+
+import nox
+
+nox.needs_version = ">=2025.5"
+nox.options.sessions = ["lint", "typing", "tests"]
+nox.options.error_on_external_run = True
+
+PYPROJECT = nox.project.load_toml("pyproject.toml")
+PYTHONS = nox.project.python_versions(PYPROJECT)
+PAIRS = PYPROJECT["tool"]["dflash-matrix-ci"]["pairs"]
+
+# Workers run one thread each; more threads than cores make tiny models slower, not faster.
+THREADS = {"OMP_NUM_THREADS": "1"}
+
+
+def group(name: str) -> list[str]:
+    """The requirements of one dependency group."""
+    return list(nox.project.dependency_groups(PYPROJECT, name))
+
+
+@nox.session
+def lint(session: nox.Session) -> None:
+    """Check style and format."""
+    session.install(*group("lint"))
+    session.run("ruff", "check")
+    session.run("ruff", "format", "--check")
+
+
+@nox.session
+def typing(session: nox.Session) -> None:
+    """Check types, strictly."""
+    session.install("-e", ".", *group("typing"))
+    session.run("mypy")
+    session.run("mypy", "noxfile.py", "benchmarks")
+
+
+@nox.session
+def tests(session: nox.Session) -> None:
+    """Run the harness's own tests, planted faults included; arguments go to pytest."""
+    run_tests(session)
+
+
+@nox.session(name="tests-on", python=PYTHONS)
+def tests_on(session: nox.Session) -> None:
+    """Run `tests` on one Python after the other: `tests-on-3.13`."""
+    run_tests(session)
+
+
+def run_tests(session: nox.Session) -> None:
+    """Install the package as a user would, and test what was installed."""
+    session.install(".[embedded,report]", *group("test"))
+    args = session.posargs or ["tests/unit", "tests/meta"]
+    session.run("pytest", "-n", "2", "--dist", "loadgroup", *args, env=THREADS)
+
+
+@nox.session
+def matrix(session: nox.Session) -> None:
+    """Judge the named pairs on the embedded engine.
+
+    `-- --all` takes every row instead, `-- PAIR ...` those pairs; options of `dflash-matrix run`
+    may follow either, or stand alone.
+    """
+    session.install("-e", ".[embedded]")
+    match session.posargs:
+        case ["--all", *options]:
+            args = options
+        case [pair, *_] if not pair.startswith("-"):
+            args = session.posargs
+        case options:
+            args = [*PAIRS, *options]
+    session.run("dflash-matrix", "run", *args, "--engine", "transformers", env=THREADS)
+
+
+@nox.session
+def bench(session: nox.Session) -> None:
+    """Measure the harness, each figure beside its target; writes reports/bench.json."""
+    session.install("-e", ".[embedded]")
+    session.run("python", "-m", "benchmarks", *session.posargs, env=THREADS)

@@ -1,0 +1,154 @@
+"""Faults for START-*, HOOK-PRESENT and OUTPUT-*."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from fake_engine import BLOCK, MASK, TARGET, VOCAB, Moment
+from planted import Planted, deaths, dies, in_verify, when
+
+from matrix.engines import Generation, Hook, Request, Step
+from matrix.errors import EngineError
+from matrix.faults import Fault
+
+F = Fault
+
+NO_INTERFACE = EngineError(
+    "RuntimeError",
+    "Model does not support EAGLE3 interface but aux_hidden_state_outputs was requested",
+)
+NO_SETTER = EngineError(
+    "ValueError",
+    "Model Qwen3_5MoeForCausalLM implements neither set_dspark_layers_to_capture nor "
+    "set_dflash_layers_to_capture, one of which is required for DFLASH/DSPARK.",
+)
+OTHER = EngineError("AssertionError", "hidden size of fc: 192 is not 128")
+
+
+def _no_drafts(drafted: list[int], m: Moment) -> list[int]:
+    return []
+
+
+def _one_emitted_wrong(tokens: list[int], m: Moment) -> list[int]:
+    return [*tokens[:-1], (tokens[-1] + 1) % VOCAB]
+
+
+def _twice(tokens: list[int], m: Moment) -> list[int]:
+    return [*tokens, tokens[-1]]
+
+
+def _rejected_emitted(tokens: list[int], m: Moment) -> list[int]:
+    """A rejected draft is kept in the place of the target's own token."""
+    drafted = m.tokens[m.position + 1 :]
+    return [*tokens[:-1], drafted[len(tokens) - 1]] if len(tokens) <= len(drafted) else tokens
+
+
+def _short(tokens: list[int], request: Request) -> list[int]:
+    return tokens[: request.max_tokens - 1]
+
+
+def _overrun(tokens: list[int], request: Request) -> list[int]:
+    return tokens
+
+
+def _stop_ignored(tokens: list[int], request: Request) -> list[int]:
+    return tokens[: request.max_tokens]
+
+
+def _stop_swallowed(tokens: list[int], request: Request) -> list[int]:
+    ends = [tokens.index(token) for token in request.stop if token in tokens]
+    return tokens[: min([request.max_tokens, *ends])]
+
+
+def _one_step(generations: list[Generation]) -> list[Generation]:
+    return [msgspec.structs.replace(g, steps=g.steps[:1]) for g in generations]
+
+
+def _no_steps(generations: list[Generation]) -> list[Generation]:
+    return [msgspec.structs.replace(g, steps=[]) for g in generations]
+
+
+def _ghost_step(generations: list[Generation]) -> list[Generation]:
+    """One step is counted that gave no token."""
+    ghost = Step(0, [1, 2], 1)
+    return [msgspec.structs.replace(g, steps=[ghost, *g.steps]) for g in generations]
+
+
+def _k_ignored(drafted: list[int], m: Moment) -> list[int]:
+    return [*drafted, *range(BLOCK)]
+
+
+def _more_than_drafted(accepted: int, m: Moment) -> int:
+    return len(m.tokens) - m.position
+
+
+def _one_more(accepted: int, m: Moment) -> int:
+    return accepted + 1
+
+
+def _bonus_lost(accepted: int, m: Moment) -> int:
+    return max(0, accepted - 1)
+
+
+def _mask_counted(accepted: int, m: Moment) -> int:
+    """Drafts that equal the mask token are counted as accepted."""
+    return accepted + m.tokens[m.position + 1 :].count(MASK)
+
+
+def _refused(clause: str, name: str, label: Fault, error: EngineError, *settings: str) -> Planted:
+    return Planted(clause, name, label, dict, bench={"refused": dict.fromkeys(settings, error)})
+
+
+def _hook(body_captures: bool) -> Hook:
+    return Hook(offered=False, body_captures=body_captures, detail="FakeForCausalLM offers none")
+
+
+def _changed(**values: Any) -> Any:
+    return lambda: {"target": {**TARGET, **values}}
+
+
+PLANTED = (
+    _refused("START-LOAD", "no interface", F.HOOK_MISSING, NO_INTERFACE, "main"),
+    _refused("START-LOAD", "no setter", F.HOOK_MISSING, NO_SETTER, "main"),
+    _refused("START-LOAD", "refused", F.START_REFUSED, OTHER, "main"),
+    _refused("START-PLAIN", "refused", F.START_REFUSED, OTHER, "plain"),
+    Planted("START-PLAIN", "wrong token", F.OUTPUT_DIFFERS, lambda: {"speculative": False, "emitted": when(in_verify, _one_emitted_wrong)}),
+    Planted("START-PLAIN", "too short", F.OUTPUT_DIFFERS, lambda: {"speculative": False, "cut": _short}),
+    Planted("START-PLAIN", "dies", F.START_REFUSED, lambda: {"logits": when(in_verify, dies("RuntimeError", "no kernel"))}),
+    Planted("START-DECODE", "no drafts", F.SPEC_INACTIVE, lambda: {"drafts": _no_drafts}),
+    Planted("START-DECODE", "one step", F.SPEC_INACTIVE, lambda: {"answer": _one_step}),
+    *deaths("START-DECODE"),
+    Planted("START-SPEC", "no drafts", F.SPEC_INACTIVE, lambda: {"drafts": _no_drafts}),
+    *deaths("START-SPEC"),
+    Planted("START-PURE", "weights", F.TARGET_CHANGED, _changed(weights="b")),
+    Planted("START-PURE", "dtype", F.TARGET_CHANGED, _changed(dtypes={"float32": 8, "float16": 1})),
+    Planted("START-PURE", "config", F.TARGET_CHANGED, _changed(config={"rope_theta": 1e6, "tie": False})),
+    Planted("HOOK-PRESENT", "missing", F.HOOK_MISSING, lambda: {"hooked": _hook(True)}),
+    Planted("HOOK-PRESENT", "absent", F.HOOK_ABSENT, lambda: {"hooked": _hook(False)}),
+    Planted("OUTPUT-LOSSLESS", "rejected draft emitted", F.OUTPUT_DIFFERS, lambda: {"emitted": when(in_verify, _rejected_emitted)}),
+    Planted("OUTPUT-LOSSLESS", "token twice", F.OUTPUT_DIFFERS, lambda: {"emitted": when(in_verify, _twice)}),
+    Planted("OUTPUT-LOSSLESS", "too short", F.OUTPUT_DIFFERS, lambda: {"cut": _short}),
+    *deaths("OUTPUT-LOSSLESS"),
+    Planted("OUTPUT-FORCED", "one more counted", F.COUNTERS_WRONG, lambda: {"counted": _one_more}),
+    Planted("OUTPUT-FORCED", "one fewer counted", F.COUNTERS_WRONG, lambda: {"counted": _bonus_lost}),
+    Planted("OUTPUT-FORCED", "ghost step", F.COUNTERS_WRONG, lambda: {"answer": _ghost_step}),
+    Planted("OUTPUT-FORCED", "no drafts", F.SPEC_INACTIVE, lambda: {"drafts": _no_drafts}),
+    Planted("OUTPUT-FORCED", "rejected draft emitted", (F.OUTPUT_DIFFERS, F.COUNTERS_WRONG), lambda: {"emitted": when(in_verify, _rejected_emitted)}),
+    Planted("OUTPUT-FORCED", "mask tokens counted", F.COUNTERS_WRONG, lambda: {"counted": _mask_counted}),
+    *deaths("OUTPUT-FORCED"),
+    Planted("OUTPUT-STOP", "length overrun", F.OUTPUT_DIFFERS, lambda: {"cut": _overrun}),
+    Planted("OUTPUT-STOP", "stop ignored", F.OUTPUT_DIFFERS, lambda: {"cut": _stop_ignored}),
+    Planted("OUTPUT-STOP", "stop swallowed", F.OUTPUT_DIFFERS, lambda: {"cut": _stop_swallowed}),
+    *deaths("OUTPUT-STOP"),
+    Planted("OUTPUT-K", "no drafts", F.SPEC_INACTIVE, lambda: {"drafts": _no_drafts}),
+    Planted("OUTPUT-K", "too many", F.COUNTERS_WRONG, lambda: {"drafts": _k_ignored}),
+    Planted("OUTPUT-K", "rejected draft emitted", F.OUTPUT_DIFFERS, lambda: {"emitted": when(in_verify, _rejected_emitted)}),
+    *deaths("OUTPUT-K"),
+    Planted("OUTPUT-COUNTERS", "more than drafted", F.COUNTERS_WRONG, lambda: {"counted": _more_than_drafted}),
+    Planted("OUTPUT-COUNTERS", "one fewer counted", F.COUNTERS_WRONG, lambda: {"counted": _bonus_lost}),
+    Planted("OUTPUT-COUNTERS", "ghost step", F.COUNTERS_WRONG, lambda: {"answer": _ghost_step}),
+    Planted("OUTPUT-COUNTERS", "no drafts", F.SPEC_INACTIVE, lambda: {"drafts": _no_drafts}),
+    Planted("OUTPUT-COUNTERS", "no steps", F.SPEC_INACTIVE, lambda: {"answer": _no_steps}),
+    *deaths("OUTPUT-COUNTERS"),
+)
