@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from matrix._plan import Plan
     from matrix.registry import Registry
 
-__all__ = ["main"]
+__all__ = ["main", "make_plan", "parse"]
 
 INTERRUPTED: Final = 130
 
@@ -30,7 +30,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     130 interrupted.
     """
     try:
-        args = _parser().parse_args(argv)
+        args = parse(argv)
         return int(args.handler(args))
     except UsageError as error:
         print(f"dflash-matrix: {error}", file=sys.stderr)
@@ -47,7 +47,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
 
 
-def _parser() -> argparse.ArgumentParser:
+def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
+    """Parse a command line; a usage error ends the process with exit code 2, as argparse does."""
     parser = argparse.ArgumentParser(
         prog="dflash-matrix", description="Contract test matrix for DFlash speculative decoding."
     )
@@ -60,7 +61,7 @@ def _parser() -> argparse.ArgumentParser:
     _diff(sub)
     _baseline(sub)
     _cache(sub)
-    return parser
+    return parser.parse_args(argv)
 
 
 Sub = Any
@@ -182,7 +183,7 @@ def _do_run(args: argparse.Namespace) -> int:
     from matrix.session import Session, new_run_id
 
     run_id = new_run_id()
-    plan = _plan(args, run_id)
+    plan = make_plan(args, args.out / run_id)
     reference = Reference(plan.out / "logs" / "reference.log")
     with closing(reference), Session(plan, run_id, reference) as session:
         try:
@@ -194,7 +195,12 @@ def _do_run(args: argparse.Namespace) -> int:
     return code
 
 
-def _plan(args: argparse.Namespace, run_id: str) -> Plan:
+def make_plan(args: argparse.Namespace, out: Path) -> Plan:
+    """The plan that the arguments of `run` describe, with `out` as its folder.
+
+    Raises:
+        UsageError: an argument that is not well formed, or names what doesn't exist.
+    """
     from matrix._plan import Plan, select_clauses
     from matrix.engines import Deadlines
     from matrix.registry import user_config
@@ -211,7 +217,7 @@ def _plan(args: argparse.Namespace, run_id: str) -> Plan:
     return Plan(
         engine=args.engine,
         pairs=registry.select(args.pairs, args.kind),
-        out=args.out / run_id,
+        out=out,
         clauses=select_clauses(args.clause),
         expectations=registry.expectations,
         dtype=args.dtype,

@@ -105,7 +105,7 @@ class Row:
             self._start(bench, "plain", todo)
             plain = [clause for clause in todo if clause.settings[-1] == "plain"]
             self._clauses(bench, plain, "plain")
-        main = [clause for clause in todo if clause.settings[-1] == "main"]
+        main = [clause for clause in todo if clause.settings[-1] == "main" and not self._done(clause)]
         if main and self._start(bench, "main", main):
             self._clauses(bench, main, "main")
 
@@ -199,6 +199,7 @@ class Row:
                 self._cell(clause, Outcome.SKIP, Reason.START_FAILED, f"start refused: {refusal}")
                 continue
             alive = self._one(bench, clause)
+            left = [clause for clause in left if not self._done(clause)]
             if not alive and left and not self._restart(bench, settings, left):
                 return
 

@@ -44,6 +44,8 @@ class Run:
 
     request: Request
     generation: Generation
+    ids: Any = None
+    """The layer ids that were set, when they were not the row's own."""
 
     @property
     def sequence(self) -> tuple[int, ...]:
@@ -88,8 +90,8 @@ class Bench:
     """Settings -> seconds and resident megabytes of that start."""
     memo: dict[str, Any] = field(default_factory=dict)
     """What one clause measured and another uses (`plain_gap`)."""
-    recent: list[Run] = field(default_factory=list)
-    """The last runs, oldest first: where stale planes come from."""
+    recent: list[tuple[Run, ...]] = field(default_factory=list)
+    """The last calls' runs, oldest first: where stale planes come from."""
     shrunk: dict[Fault, Any] = field(default_factory=dict)
     """What the running clause's search shrank to, by label; saved by the runner."""
     tried: dict[str, tuple[Finding, ...]] = field(default_factory=dict)
@@ -130,15 +132,15 @@ class Bench:
         """The reference's greedy continuation."""
         return self.oracle.greedy(self.twin, list(prompt), max_tokens)
 
-    def run(self, *requests: Request, partial: bool = False) -> list[Run]:
+    def run(self, *requests: Request, partial: bool = False, ids: Any = None) -> list[Run]:
         """Generate; with `partial`, what was seen before the engine raised is returned too.
 
         Raises:
             EngineError: the engine raised.
         """
         answers = self.engine.generate(list(requests))
-        runs = [Run(request, answer) for request, answer in zip(requests, answers, strict=True)]
-        self.recent[:] = [*self.recent, *runs][-12:]
+        runs = [Run(request, answer, ids) for request, answer in zip(requests, answers, strict=True)]
+        self.recent[:] = [*self.recent, tuple(runs)][-8:]
         for run in runs:
             error = run.generation.error
             if error is not None and not partial:

@@ -8,7 +8,7 @@ a guess; in narrower dtypes the nearest candidate must be clear of the runner-up
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
@@ -28,14 +28,14 @@ from matrix.faults import Fault
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["CLUES", "Block", "Candidate", "Clue", "sorted_fit"]
+__all__ = ["CLUES", "SAME", "Block", "Candidate", "Clue", "sorted_fit"]
 
 BoolArray = NDArray[np.bool_]
 IntArray = NDArray[np.integer[Any]]
 
 _FEW: Final = 8
 """Rows moved by more than this are not "moved by a few"."""
-_COPY: Final = 1e-5
+SAME: Final = 1e-5
 """Two arrays nearer than this (relative) are one tensor, delivered twice."""
 
 
@@ -122,16 +122,7 @@ class Block:
 
     def take(self, mask: BoolArray) -> Block:
         """The block of some of its rows."""
-        return Block(
-            rows=self.rows[mask],
-            positions=self.positions[mask],
-            height=self.height,
-            asked=self.asked,
-            right=self.right,
-            dtype=self.dtype,
-            coarse=self.coarse,
-            context=self.context,
-        )
+        return replace(self, rows=self.rows[mask], positions=self.positions[mask])
 
 
 def _apart(rows: FloatArray, stack: FloatArray) -> FloatArray:
@@ -426,7 +417,7 @@ def _column_fit(rows: FloatArray, state: FloatArray) -> FloatArray:
 
 def unchanging(block: Block) -> Clue | None:
     """The same vector in every row."""
-    if len(block.rows) < 2 or relative(block.rows, block.rows[:1]).max() > _COPY:
+    if len(block.rows) < 2 or relative(block.rows, block.rows[:1]).max() > SAME:
         return None
     fits = np.ones(len(block.rows), dtype=bool)
     return Clue(Fault.PLANE_ZERO, "the same vector in every row", fits, 0.0)

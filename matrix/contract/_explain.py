@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from matrix.contract._candidates import CLUES, Block, Clue, sorted_fit
+from matrix.contract._candidates import CLUES, SAME, Block, Clue, sorted_fit
 from matrix.contract._clause import Finding
 from matrix.contract._compare import (
     Comparison,
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Comparison", "Context", "Observed", "PlaneMatch", "compare", "explain"]
 
-_SAME = 1e-5  # planes nearer than this (relative) are one tensor
 _SHOWN = 3  # planes that an evidence sentence spells out
 
 
@@ -207,7 +206,7 @@ def _repeats(
         for other, plane in enumerate(planes):
             if other == index or context.asked[other] == each.asked:
                 continue
-            if relative(planes[index][rows], plane[rows]).max() <= _SAME:
+            if relative(planes[index][rows], plane[rows]).max() <= SAME:
                 text = f"is the same as plane {other}, and {each.text}"
                 repeats[index] = replace(each, label=Fault.PLANE_REPEATED, text=text)
                 break

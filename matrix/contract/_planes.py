@@ -226,12 +226,12 @@ def _judge_group(
         context,
         states=bench.states(run.sequence, detail=True),
         others=tuple(bench.states(r.sequence) for r in runs if r is not run),
-        earlier=tuple(_before(bench, run, runs, group[0].index, seen)),
+        earlier=tuple(_before(bench, run, group[0].index, seen)),
     )
     found = _narrow(seen, context) or explain(seen, context)
     wrong = [part for part in group if not compare(part.observed, context).ok]
     if len(group) > 1 and _doubtful(found, wrong):
-        apart = _one_by_one(bench, run, runs, wrong, context)
+        apart = _one_by_one(bench, run, wrong, context)
         found = apart if 0 < len(apart) <= len(found) else found
     there = " (at the draft's input)" if place == "received" else ""
     judged.findings += [replace(f, evidence=f.evidence + there) for f in found]
@@ -249,7 +249,7 @@ def _doubtful(found: Sequence[Finding], wrong: Sequence[Part]) -> bool:
 
 
 def _one_by_one(
-    bench: Bench, run: Run, runs: Sequence[Run], wrong: Sequence[Part], context: Context
+    bench: Bench, run: Run, wrong: Sequence[Part], context: Context
 ) -> tuple[Finding, ...]:
     """Each wrong forward against those before it: only so can a stale one be told from its own.
 
@@ -257,7 +257,7 @@ def _one_by_one(
     """
     found: list[Finding] = []
     for part in wrong:
-        before = tuple(_before(bench, run, runs, part.index, part.observed))
+        before = tuple(_before(bench, run, part.index, part.observed))
         found += explain(part.observed, replace(context, earlier=before))
     named = merge(found)
     return () if any(f.label is Fault.UNKNOWN for f in named) else tuple(named)
@@ -271,43 +271,78 @@ def _narrow(seen: Observed, context: Context) -> tuple[Finding, ...]:
     width, rest = divmod(rows.shape[1], len(context.asked))
     if rest or not 0 < width < context.states.width:
         return ()
-    due = context.states.layers[context.asked[0], seen.position :][: len(rows), :width]
-    if len(due) < len(rows) or np.linalg.norm(rows[:, :width] - due) > (
-        context.tolerance * np.linalg.norm(due)
-    ):
-        return ()
+    window = slice(seen.position, seen.position + len(rows))
+    cuts = np.split(rows, len(context.asked), axis=1)
+    for cut, asked in zip(cuts, context.asked, strict=True):
+        forms = [context.states.layers[asked, window]]
+        forms += [context.states.normed[window]] * (asked == context.states.depth - 1)
+        if not any(_close(cut, form[:, :width], context.tolerance) for form in forms):
+            return ()
     text = f"every plane is {width} wide, the target's width is {context.states.width}"
     return (Finding(Fault.PLANE_SHAPE, text, seen.phase),)
 
 
+def _close(rows: FloatArray, due: FloatArray, tolerance: float) -> bool:
+    same = rows.shape == due.shape
+    return same and bool(np.linalg.norm(rows - due) <= tolerance * np.linalg.norm(due))
+
+
 def death(bench: Bench, error: EngineError, gives: Mapping[Fault, Any]) -> tuple[Finding, ...]:
     """What a request died of: its planes where they can be seen, else the engine's last words."""
-    dead = [run for run in bench.recent if run.generation.error is not None][-1:]
+    runs = [run for batch in bench.recent for run in batch]
+    dead = [run for run in runs if run.generation.error is not None][-1:]
     found = judge(bench, dead, bench.ids).findings if dead else []
     named = tuple(f for f in found if f.label in gives and f.label is not Fault.UNKNOWN)
     return named or (dying(error, gives, otherwise=Fault.UNKNOWN),)
 
 
 def _before(
-    bench: Bench, run: Run, runs: Sequence[Run], index: int, seen: Observed
+    bench: Bench, run: Run, index: int, seen: Observed
 ) -> Iterator[tuple[FloatArray, ...]]:
     """Planes as forwards before this one delivered them: of the last runs, then of this one.
 
     Rows that are due again, at the same position after the same tokens, are left out: whatever is
     wrong with them was wrong there too, which doesn't make them stale.
     """
-    for old in bench.recent:
-        if any(old is one for one in runs):
-            continue  # requests that ran in one step are not before one another
+    for old in _runs_before(bench, run):
         same = _common(old.sequence, run.sequence)
         end = min(same, seen.position + len(seen.planes[0])) if seen.planes else 0
         for forward in old.generation.forwards:
-            for planes in _delivered(bench, forward):
+            for planes in [*_delivered(bench, forward), *_due(bench, old, forward)]:
                 positions = forward.position + np.arange(len(planes[0]))
                 other = (positions < seen.position) | (positions >= end)
                 yield tuple(plane[other] for plane in planes)
     for forward in run.generation.forwards[:index]:
         yield from _delivered(bench, forward)
+        yield from _due(bench, run, forward)
+
+
+def _due(bench: Bench, run: Run, forward: Forward) -> Iterator[tuple[FloatArray, ...]]:
+    """The planes that a forward should have delivered, rejected rows included.
+
+    A buffer that lags behind hands over what was right one forward earlier, which no one has seen.
+    """
+    steps = {step.position: step for step in run.generation.steps}
+    tokens = list(run.sequence[: forward.position + 1])
+    if forward.kind == "verify" and forward.position in steps:
+        tokens += steps[forward.position].drafted
+    elif forward.kind == "prefill":
+        rows = max((array.shape[0] for array in forward.handed), default=0)
+        tokens = run.request.prompt[: forward.position + rows]
+    layers = bench.states(tokens).layers
+    ids = [i for i in run.ids or bench.ids if type(i) is int and 0 <= i < len(layers)]
+    if ids and forward.position < len(tokens):
+        yield tuple(layers[i, forward.position :] for i in ids)
+
+
+def _runs_before(bench: Bench, run: Run) -> Iterator[Run]:
+    for batch in bench.recent:
+        if bench.has("batch") and any(old is run for old in batch):
+            return  # requests that ran in one step are not before one another
+        for old in batch:
+            if old is run:
+                return
+            yield old
 
 
 def _delivered(bench: Bench, forward: Forward) -> Iterator[tuple[FloatArray, ...]]:
@@ -326,11 +361,14 @@ def merge(findings: Iterable[Finding]) -> list[Finding]:
     """The first finding of each label.
 
     A plane that is one layer off equals its neighbour's plane where both were asked for, and looks
-    repeated there; where a shift is seen without such a neighbour, the shift is the cause.
+    repeated there; where a shift is seen without such a neighbour, the shift is the cause. Likewise
+    a plane of the forward before looks like moved rows where every forward had one row.
     """
     first: dict[Fault, Finding] = {}
     for finding in findings:
         first.setdefault(finding.label, finding)
+    if Fault.PLANE_STALE in first:
+        first.pop(Fault.ROW_SHIFT, None)
     if first.keys() & {Fault.TAP_SHIFT_BEFORE, Fault.TAP_SHIFT_AFTER}:
         first.pop(Fault.PLANE_REPEATED, None)
     # A name that one example gave says more than another example that none fitted.

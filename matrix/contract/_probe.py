@@ -41,7 +41,7 @@ def probe(bench: Bench, ids: Any, prompt: Sequence[int]) -> Probe:
         except EngineError as error:
             return Probe(ids, error=error)
         # Two tokens: one from the prefill, and one verify step, before which the draft is called.
-        run = bench.run(Request(list(prompt), 2), partial=True)[0]
+        run = bench.run(Request(list(prompt), 2), partial=True, ids=ids)[0]
         if (raised := run.generation.error) is not None:
             error = EngineError(raised.type_name, raised.text, raised.trace)
             return Probe(ids, run, error, late=True)

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from matrix.contract._bench import Bench, Run, dying
+from matrix.contract._bench import Bench, Run
 from matrix.contract._clause import Finding, Verdict, clause
 from matrix.contract._fuzz import fuzz
 from matrix.contract._inputs import forced, forcing
-from matrix.contract._planes import Judged, Kind, judge, merge, verdict
+from matrix.contract._planes import Judged, Kind, death, judge, merge, verdict
 from matrix.engines import Request
 from matrix.errors import EngineError, HarnessError
 from matrix.faults import GIVES, Fault, Phase
@@ -53,7 +53,7 @@ def _judged(
         error = run.generation.error
         if error is not None and not judged.findings:
             raised = EngineError(error.type_name, error.text, error.trace)
-            judged.findings.append(dying(raised, GIVES[clause_id], otherwise=Fault.UNKNOWN))
+            judged.findings += death(bench, raised, GIVES[clause_id])
     return judged, runs
 
 

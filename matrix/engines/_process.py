@@ -20,7 +20,13 @@ from matrix import errors
 from matrix.engines import _guard
 from matrix.engines._messages import Failed, Raised
 from matrix.engines._rpc import HEADER, decode_reply, encode_call
-from matrix.errors import EngineError, HarnessError, PlatformRefused, WorkerGone
+from matrix.errors import (
+    EngineError,
+    HarnessError,
+    MissingDependency,
+    PlatformRefused,
+    WorkerGone,
+)
 
 __all__ = ["LOG_CEILING", "MEMORY_CEILING_MB", "Worker"]
 
@@ -42,9 +48,15 @@ spec = importlib.util.spec_from_file_location(
     "matrix", home + "/__init__.py", submodule_search_locations=[home])
 module = sys.modules["matrix"] = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(module)
-from matrix.engines._worker import main
+try:
+    from matrix.engines._worker import main
+except ImportError as error:
+    print(error, file=sys.stderr, flush=True)
+    sys.exit(44)
 main(argv)
 """
+_NOT_BOOTED: Final = 44
+"""The exit status above: this interpreter lacks what a worker itself is made of."""
 
 
 def resident_mb(pids: list[int]) -> float:
@@ -62,7 +74,7 @@ class Worker:
 
     Raises (from `call`):
         EngineError: the engine raised; `PlatformRefused` when it refuses the whole platform.
-        HarnessError: the adapter failed.
+        HarnessError: the adapter failed; `MissingDependency` when it can't even be loaded.
         WorkerGone: the process ended, hung past its deadline, or outgrew its memory.
     """
 
@@ -210,12 +222,15 @@ class Worker:
         self.close()
         return self.gone
 
-    def _ended(self, method: str) -> WorkerGone:
+    def _ended(self, method: str) -> WorkerGone | MissingDependency:
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._guard.wait(timeout=10)
         status = self._read_guard()
         self.gone = WorkerGone("crash", f"{_how(status, self._guard.returncode)} in {method}")
         self.close()
+        if status is not None and os.waitstatus_to_exitcode(status) == _NOT_BOOTED:
+            lines = self.log.read_text(errors="replace").splitlines()
+            return MissingDependency(lines[-1] if lines else "a worker can't be loaded")
         return self.gone
 
     def _read_guard(self) -> int | None:

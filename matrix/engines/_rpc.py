@@ -16,7 +16,7 @@ from typing import Any, get_type_hints
 import msgspec
 
 from matrix.engines._messages import Call, Failed, Raised, Reply
-from matrix.errors import HarnessError, PlatformRefused
+from matrix.errors import EngineError, HarnessError, PlatformRefused
 
 __all__ = ["HEADER", "decode_reply", "encode_call", "frame", "raised", "serve"]
 
@@ -87,8 +87,9 @@ def raised(error: Exception) -> Raised | Failed:
     that is gone shows so.
     """
     trace = traceback.format_exc()
-    if isinstance(error, PlatformRefused):
-        return Raised(error.type_name, error.text, trace, platform=True)
+    if isinstance(error, EngineError):
+        platform = isinstance(error, PlatformRefused)
+        return Raised(error.type_name, error.text, error.trace or trace, platform)
     if traceback.extract_tb(error.__traceback__)[-1].filename.startswith(_OURS):
         return Failed("AdapterError", f"adapter: {type(error).__name__}: {error}", trace)
     return Raised(type(error).__name__, str(error), trace)

@@ -31,8 +31,9 @@ class Ref(msgspec.Struct, frozen=True, array_like=True):
     `kind` is `name` (a dotted name), `call` (`name` called with `args`), `type` (a class made by
     `type(name, bases, ...)`; `args` are the bases), `choice` (one of `args`), `self` (attribute
     `name` of the instance or of its class), `param` (parameter `name`, default in `args`),
-    `method` (what method `name` of the instance returns), `arch` (the class registered as `name`)
-    or `unknown` (`name` is the reason).
+    `method` (what method `name` of the instance returns), `child` (what the instance holds at the
+    dotted path `name`), `arch` (the class registered as `name`), `import` (`name` is
+    `module:attribute`, imported in a function), `none`, or `unknown` (`name` is the reason).
     """
 
     kind: str

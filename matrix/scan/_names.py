@@ -284,6 +284,8 @@ def _function(
     for inner in statements(node.body):
         if isinstance(inner, ast.ClassDef):
             made.classes[inner.name] = class_facts(inner, lines, params)
+        elif isinstance(inner, ast.ImportFrom):
+            params.update(_local_imports(inner))
         elif isinstance(inner, ast.Return) and inner.value is not None:
             returns.append(ref_of(inner.value, params))
         elif isinstance(inner, ast.Assign) and isinstance(inner.targets[0], ast.Name):
@@ -398,6 +400,12 @@ def _may_build(node: Function, text: str) -> bool:
     return "return" in text and not runs and len(text) < _LONGEST_BUILDER
 
 
+def _local_imports(node: ast.ImportFrom) -> Iterator[tuple[str, Ref]]:
+    module = "." * node.level + (node.module or "")
+    for alias in node.names:
+        yield alias.asname or alias.name, Ref("import", f"{module}:{alias.name}")
+
+
 def _builders(facts: ClassFacts, node: Function) -> None:
     """Notes which classes a method builds, and with which class-valued arguments."""
     args = [*node.args.args, *node.args.kwonlyargs]
@@ -407,7 +415,9 @@ def _builders(facts: ClassFacts, node: Function) -> None:
     if node.name == "__init__":
         facts.init_params = tuple(a.arg for a in args[1:])
     for statement in statements(node.body):
-        if isinstance(statement, ast.Assign | ast.AnnAssign) and statement.value is not None:
+        if isinstance(statement, ast.ImportFrom):
+            local.update(_local_imports(statement))
+        elif isinstance(statement, ast.Assign | ast.AnnAssign) and statement.value is not None:
             for target in targets(statement):
                 _built(facts, target, statement.value, local, built)
         elif isinstance(statement, ast.Return) and statement.value is not None:

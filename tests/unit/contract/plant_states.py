@@ -28,18 +28,17 @@ from matrix.faults import Fault, Phase
 
 Seams = Callable[[], dict[str, Any]]
 ENDING_LAST = {"twin": msgspec.structs.replace(TWIN, layer_ids=(1, 3, 7))}
+ONE_BY_ONE = {"batch": "one request after the other"}
 
 
-def _planes(clause: str, phase: Phase, where: Callable[[Moment], bool], skip: str = "") -> Any:
-    """Every kind of wrong plane, but for those that can't show there."""
+def _planes(clause: str, phase: Phase, where: Callable[[Moment], bool], **bench: Any) -> Any:
+    """Every kind of wrong plane."""
     for name, (label, make) in PLANES.items():
-        if name in skip.split(", "):
-            continue
 
         def seams(make: Any = make) -> dict[str, Any]:
             return {"handed": when(where, make())}
 
-        yield Planted(clause, name, label, seams, phase)
+        yield Planted(clause, name, label, seams, phase, bench)
 
 
 def _scaled(off: float) -> Callable[[Any, Moment], Any]:
@@ -92,7 +91,9 @@ REACH = (
 )
 
 VALUE = (
-    *_planes("AUX-VALUE", P.ALL, in_prefill),
+    *_planes("AUX-VALUE", P.ALL, in_prefill, lacks=ONE_BY_ONE),
+    # Requests of one step are not before one another: what is stale there is another's.
+    Planted("AUX-VALUE", "stale in a batch", F.PLANE_FOREIGN, lambda: {"handed": when(in_prefill, stale())}),
     Planted(
         "AUX-VALUE",
         "last layer normed",

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from fake_engine import Floats, Moment, Planes, states
 
-from matrix.contract import CLAUSES, Bench, Skip, Verdict, dying
+from matrix.contract import CLAUSES, Bench, Skip, Verdict, death
 from matrix.errors import EngineError
 from matrix.faults import Fault, Phase
 
@@ -43,7 +43,7 @@ def ruling(clause: str, bench: Bench) -> Verdict | Skip:
     try:
         return CLAUSES[clause].check(bench)
     except EngineError as error:
-        return Verdict((dying(error, CLAUSES[clause].gives, otherwise=Fault.UNKNOWN),))
+        return Verdict(death(bench, error, CLAUSES[clause].gives))
 
 
 def dies(type_name: str, text: str) -> Callable[..., Any]:

@@ -28,6 +28,9 @@ class Drill:
     def environment(self, name: str) -> str | None:
         return os.environ.get(name)
 
+    def path(self) -> list[str]:
+        return sys.path
+
     def pids(self) -> list[int]:
         """Of this process and of its parent, the guard."""
         return [os.getpid(), os.getppid()]

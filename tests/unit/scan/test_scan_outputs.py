@@ -173,7 +173,7 @@ def test_sarif_has_one_result_per_place(write: Write, tmp_path: Path) -> None:
     assert result["properties"]["architectures"] == ["LlamaForCausalLM", "Phi"]
     where = result["locations"][0]["physicalLocation"]
     assert where["artifactLocation"]["uri"] == LLAMA
-    assert where["region"]["startLine"] == 36
+    assert where["region"]["startLine"] == 31
     rules = log["runs"][0]["tool"]["driver"]["rules"]
     assert rules[result["ruleIndex"]]["id"] == "SRC-TAP-SHIFT"
 
@@ -196,7 +196,7 @@ def test_a_sarif_fingerprint_outlives_a_moved_line(write: Write) -> None:
 def test_annotations_are_workflow_commands_with_the_checkouts_paths(write: Write) -> None:
     placed = placed_in(scanned(write("sglang", NO_HOOK)))
     (line,) = workflow_commands(placed, "python/").splitlines()
-    assert line.startswith(f"::error file=python/{LLAMA},line=23,title=SRC-HOOK-MISSING ")
+    assert line.startswith(f"::error file=python/{LLAMA},line=19,title=SRC-HOOK-MISSING ")
     assert "%3A" not in line.partition("::error ")[2].rpartition("::")[2]
 
 
@@ -214,7 +214,7 @@ def test_the_text_names_counts_findings_and_repairs(write: Write) -> None:
     said = text(scanned(write("sglang", NO_HOOK)))
     assert "sglang: 1 architectures" in said
     assert "dflash  0 offered, 1 missing, 0 unknown" in said
-    assert f"dies  SRC-HOOK-MISSING  {LLAMA}:23  LlamaForCausalLM" in said
+    assert f"dies  SRC-HOOK-MISSING  {LLAMA}:19  LlamaForCausalLM" in said
     assert "repair: " in said
 
 

@@ -253,6 +253,20 @@ EntryClass = TextForCausalLM
     assert [f.rule for f in arch.findings] == ["SRC-HOOK-MISSING"]
 
 
+def test_a_body_that_is_imported_where_it_is_built(judge: Judge) -> None:
+    files = {
+        "sglang/srt/models/late.py": """
+class LateForCausalLM:
+    def __init__(self, config):
+        from .llama import LlamaModel as Body
+        self.model = Body(config)
+        self.logits_processor = P(config)
+EntryClass = LateForCausalLM
+"""
+    }
+    assert only(judge("sglang", files), "LateForCausalLM").body == "LlamaModel"
+
+
 def test_a_class_that_forwards_attributes_is_undecided(judge: Judge) -> None:
     files = {
         "sglang/srt/models/front.py": """

@@ -45,7 +45,7 @@ def test_hook_missing(judge: Judge) -> None:
     )
     assert "LlamaModel captures" in finding.message
     assert finding.file == LLAMA
-    assert finding.line == 23
+    assert finding.line == 19
 
 
 def test_hook_missing_on_vllm_names_the_protocol(judge: Judge) -> None:
@@ -130,8 +130,8 @@ EntryClass"""
     assert {"SRC-HOOK-SHADOWED", "SRC-TAP-SHIFT"} <= rules(arch)
     shadowed = next(f for f in arch.findings if f.rule == "SRC-HOOK-SHADOWED")
     shift = next(f for f in arch.findings if f.rule == "SRC-TAP-SHIFT")
-    assert shadowed.line == shift.line == 45
-    assert "hides line 36" in shadowed.message
+    assert shadowed.line == shift.line == 39
+    assert "hides line 31" in shadowed.message
 
 
 def test_an_equal_second_definition_hides_nothing(judge: Judge) -> None:
@@ -255,7 +255,7 @@ def test_pp_silent(judge: Judge) -> None:
     arch = only(
         judge("sglang", {LLAMA: ("        if layer_ids is None:", new)}), "LlamaForCausalLM"
     )
-    assert [(f.rule, f.line) for f in arch.findings] == [("SRC-PP-SILENT", 37)]
+    assert [(f.rule, f.line) for f in arch.findings] == [("SRC-PP-SILENT", 32)]
 
 
 def test_a_refused_pipeline_is_not_silent(judge: Judge) -> None:
