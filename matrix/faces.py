@@ -12,7 +12,7 @@ import msgspec
 
 from matrix.contract import CLAUSES
 from matrix.report import write_report
-from matrix.results import diff, exit_code, one_line, read, table, unmatched
+from matrix.results import Reason, diff, exit_code, one_line, read, table, unmatched, verdict
 
 if TYPE_CHECKING:
     from matrix.session import Session
@@ -55,6 +55,9 @@ def finish(session: Session, *, strict: bool, xpass_warn: bool, as_json: bool) -
         print(json.dumps(out, indent=1))
         return code
     print(table(cells))
+    missing = [cell.detail for cell in cells if cell.reason_code is Reason.MISSING_DEPENDENCY]
+    for why in dict.fromkeys(missing):
+        print(one_line(why), file=sys.stderr)
     for row in stale:
         print(f"unmatched expectation {row.name}: {one_line(row.reason)}", file=sys.stderr)
     print(f"journal {journal}\nreport  {report}")
@@ -66,6 +69,12 @@ def show_diff(old: Path, new: Path, *, as_json: bool) -> int:
     found = diff(read(old), read(new))
     if as_json:
         print(json.dumps(msgspec.to_builtins(dataclasses.asdict(found)), indent=1))
-    else:
-        print(found.text())
-    return 1 if found.broken or found.gone else 0
+        return int(found.red)
+    for why in found.reasons:
+        print(f"not comparable: {one_line(why)}")
+    for place in ("broken", "gone", "unstable", "new", "fixed"):
+        for change in getattr(found, place):
+            engine, settings, dtype, pair, clause = change.subject
+            before, after = (verdict(cell) if cell else "-" for cell in (change.old, change.new))
+            print(f"{place:<9} {engine}[{settings}]:{dtype}/{pair}/{clause}  {before} -> {after}")
+    return int(found.red)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -36,6 +37,10 @@ RESTARTS: Final = 3
 Write = Callable[[Cell | StartLine], None]
 
 
+class _Stopped(Exception):  # noqa: N818 - a signal to the row, not an error
+    """The run is broken off: what is under way has no outcome."""
+
+
 @dataclass
 class Row:
     """One pair on one engine.
@@ -58,6 +63,7 @@ class Row:
     worker: Worker | None = None
     cells: list[Cell] = field(default_factory=list)
     _restarts: int = 0
+    _stopped: bool = False
     _until: float = float("inf")
 
     def run(self) -> list[Cell]:
@@ -72,11 +78,18 @@ class Row:
             for clause in todo:
                 self._cell(clause, Outcome.ERROR, detail=str(error))
         else:
-            self._judge(twin, todo)
+            with contextlib.suppress(_Stopped):
+                self._judge(twin, todo)
         finally:
             if self.worker:
                 self.worker.close()
         return self.cells
+
+    def stop(self) -> None:
+        """Break the row off, from any thread; its cells so far stay."""
+        self._stopped = True
+        if self.worker:
+            self.worker.kill()
 
     def not_run(self, outcome: Outcome, reason: Reason | None, why: str) -> None:
         """Write one cell a clause for an engine that couldn't even be identified."""
@@ -109,6 +122,10 @@ class Row:
         if main and self._start(bench, "main", main):
             self._clauses(bench, main, "main")
 
+    def _go_on(self) -> None:
+        if self._stopped:
+            raise _Stopped
+
     def _engine(self) -> RemoteEngine:
         if self.worker is None or self.worker.gone:
             log = self.plan.out / "logs" / f"{self.plan.engine}-{self.pair.key}.log"
@@ -126,6 +143,7 @@ class Row:
     def _start(self, bench: Bench, settings: str, todo: list[Clause]) -> bool:
         """Start the engine; whether its clauses can be judged. Writes the `start` line."""
         bench.engine = self._engine()
+        self._go_on()
         began, outcome, gone = time.monotonic(), Outcome.PASS, None
         try:
             bench.engine.stop()
@@ -141,6 +159,7 @@ class Row:
             outcome = Outcome.ERROR
             self._harness_failed(todo, error)
         except WorkerGone as error:
+            self._go_on()
             outcome, gone = Outcome(error.outcome), error
         seconds = time.monotonic() - began
         assert self.worker is not None, "there is one after `_engine`"
@@ -230,6 +249,7 @@ class Row:
         try:
             verdict = clause.check(bench)
         except WorkerGone as error:
+            self._go_on()
             gone, outcome, detail = True, Outcome(error.outcome), error.how
         except ReferenceFailed as error:
             detail = str(error)

@@ -60,13 +60,17 @@ class Session:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """End every engine process of this run; the reference is its owner's to close."""
+        self.stop()
         for worker in [self._spare, *(row.worker for row in self._rows)]:
             if worker is not None:
-                worker.kill()
+                worker.close()
+
+    def stop(self) -> None:
+        """Break every row off, from any thread; the reference is its owner's to close."""
+        if self._spare is not None:
+            self._spare.kill()
+        for row in self._rows:
+            row.stop()
 
     def run(self) -> list[Cell]:
         """Run every row, `slots` of them side by side; returns all cells."""
@@ -110,7 +114,7 @@ class Session:
             except BaseException:
                 for future in futures:
                     future.cancel()
-                self.close()
+                self.stop()
                 raise
 
     def _identify(self) -> tuple[Identity, tuple[Outcome, Reason | None, str] | None]:

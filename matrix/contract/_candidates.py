@@ -170,9 +170,12 @@ def _own_states(block: Block) -> Iterator[Candidate]:
     ends = _apart(block.rows, np.stack([states.embedding[at], states.normed[at]]))
     yield Candidate("the embedding", shifts.get(-1), -1, ends[0])
     label = Fault.NORM_APPLIED if asked == last and not due_normed else None
+    if final != "raw":  # the last layer's state comes normed, so its neighbour's shift does too
+        label = label or shifts.get(last)
     what = f"layer {last}'s output through the final norm"
     yield Candidate(what, label, last + (final == "raw"), ends[1], due_normed)
     yield from _branches(block)
+    yield from _added(block)
     if not due_normed:
         yield from _norms(block)
 
@@ -192,6 +195,16 @@ def _branches(block: Block) -> Iterator[Candidate]:
         yield Candidate(what, Fault.RESIDUAL_ONLY, None, far)
 
 
+def _added(block: Block) -> Iterator[Candidate]:
+    """What a layer added to the stream: all its branches together."""
+    states, at = block.context.states, block.positions
+    entering = np.concatenate([states.embedding[None], states.layers[:-1]])[:, at]
+    added = states.layers[:, at].astype(np.float64) - entering
+    for n, far in enumerate(_apart(block.rows, added)):
+        what = f"what layer {n} added, without the residual stream"
+        yield Candidate(what, Fault.RESIDUAL_MISSING, None, far)
+
+
 def _norms(block: Block) -> Iterator[Candidate]:
     """Layer outputs through the norms that the model has, and through bare ones."""
     states, asked, at = block.context.states, block.asked, block.positions
@@ -199,7 +212,8 @@ def _norms(block: Block) -> Iterator[Candidate]:
         ("the final norm", states.final_normed),
         ("the next layer's input norm", states.next_normed),
     ):
-        far = () if normed is None else _apart(block.rows, normed[:, at])
+        # The last layer's is the final norm under either name, and stands among the own states.
+        far = () if normed is None else _apart(block.rows, normed[:-1, at])
         for n, distances in enumerate(far):
             label = Fault.NORM_APPLIED if n == asked else None
             yield Candidate(f"layer {n}'s output through {name}", label, None, distances)
@@ -419,6 +433,8 @@ def unchanging(block: Block) -> Clue | None:
     """The same vector in every row."""
     if len(block.rows) < 2 or relative(block.rows, block.rows[:1]).max() > SAME:
         return None
+    if relative(block.due, block.due[:1]).max() <= SAME:
+        return None  # equal tokens may have equal states
     fits = np.ones(len(block.rows), dtype=bool)
     return Clue(Fault.PLANE_ZERO, "the same vector in every row", fits, 0.0)
 

@@ -149,6 +149,7 @@ class Worker:
         for fd in (self._calls, self._replies):
             with contextlib.suppress(OSError):
                 os.close(fd)
+        self._calls = self._replies = -1  # the numbers may be another's from now on
         self.gone = self.gone or WorkerGone("crash", "the worker was closed")
         stdin = self._guard.stdin
         assert stdin is not None, "the guard was started with a pipe"

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 import sys
-from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from matrix import __version__
 from matrix.errors import SourceError, UsageError
 from matrix.faults import Severity, worst_first
 from matrix.scan._diff import Diff, compare
@@ -115,19 +115,12 @@ def _print(args: argparse.Namespace, value: ScanResult | Diff, words: str, prefi
     placed = placed_in(value)
     if args.sarif:
         try:
-            args.sarif.write_text(sarif(placed, _version(), prefix), encoding="utf-8")
+            args.sarif.write_text(sarif(placed, __version__, prefix), encoding="utf-8")
         except OSError as error:
             raise UsageError(f"--sarif {args.sarif}: {error.strerror}") from None
     print(as_json(value) if args.json else words)
     if args.annotate and placed:
         print(workflow_commands(placed, prefix), file=sys.stderr if args.json else sys.stdout)
-
-
-def _version() -> str:
-    try:
-        return metadata.version("dflash-matrix")
-    except metadata.PackageNotFoundError:
-        return "0"
 
 
 def _code(

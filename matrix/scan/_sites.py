@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING
 
 from matrix.scan._facts import Site
 from matrix.scan._linear import Indices, constant_part, linear
+from matrix.scan._syntax import Function
 from matrix.scan._words import CONTAINER, FLAG
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 __all__ = ["sites_of"]
-
-Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 _DEPTH = re.compile(r"\bend_layer\b|\bnum_(hidden_)?layers\b|\blen\(")
 """How a boundary behind the last layer is named; a loop may stand in another method."""

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Final
 
 from matrix.errors import SourceError, UsageError
@@ -60,7 +60,7 @@ class Source:
     errors: list[tuple[str, str]] = field(default_factory=list)
     """(file, what is wrong) of everything that was left out."""
     prefix: str = ""
-    """What stands before a path in the tree as it was named, for links to it."""
+    """What stands before a file's path, from the working folder or else from what was named."""
 
     def module_file(self, module: str) -> str | None:
         """The file of a dotted module name, `None` when the tree has none."""
@@ -175,7 +175,7 @@ def download(dists: tuple[str, ...], version: str, folder: Path) -> Path:
             wheels = sorted(folder.glob("*.whl"))
             if done.returncode == 0 and wheels:
                 return wheels[0]
-    raise SourceError(f"{dists[-1]}=={version}: no wheel; `pip index versions` lists what there is")
+    raise SourceError(f"{dists[-1]}=={version}: no wheel; see `pip index versions {dists[-1]}`")
 
 
 def _find(files: frozenset[str], engine: str | None, label: str) -> tuple[str, str]:
@@ -228,7 +228,8 @@ def _directory(path: Path, engine: str | None) -> Source:
             return ""
         return f"{known.st_size}.{known.st_mtime_ns}"
 
-    prefix = folder if root == path else ""
+    near = os.path.relpath(base)
+    prefix = folder if near.startswith((".", os.sep)) else f"{near}/{folder}"
     platform = _platform(base / folder)
     return Source(name, str(path), version, platform, inside, read, stamp, errors, prefix)
 
@@ -308,7 +309,7 @@ def _wheel(archive: zipfile.ZipFile, path: Path, engine: str | None) -> Source:
 def _is_source(member: zipfile.ZipInfo, errors: list[tuple[str, str]]) -> bool:
     """Whether a member is a source file that may be read; what looks wrong is noted."""
     name = member.filename
-    parts = PurePosixPath(name.replace("\\", "/")).parts
+    parts = name.replace("\\", "/").split("/")
     if ".." in parts or name.startswith(("/", "\\")) or re.match(r"[A-Za-z]:", name):
         errors.append((name, "a member that points out of the archive; left out"))
         return False

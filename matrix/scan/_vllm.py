@@ -88,9 +88,8 @@ def members(tree: Tree) -> dict[str, str]:
 
 def hook(owner: Owner, algorithm: str) -> Hook:
     """`supports_eagle3` of a class; the algorithm makes no difference."""
-    needed = members(owner.tree)
-    if not needed:
-        return Hook("missing")
+    # Releases older than the protocol call the method without asking.
+    needed = members(owner.tree) or {HOOKS[algorithm]: "def"}
     holders: dict[str, Cls] = {}
     doubtful: list[str] = []
     lacking: list[str] = []

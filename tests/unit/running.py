@@ -5,11 +5,9 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 HERE: Final = Path(__file__).parent
 ROOT: Final = HERE.parents[1]
@@ -18,11 +16,15 @@ sys.path.insert(0, str(HERE / "contract"))
 import fake_engine  # noqa: E402 - it lies in the folder above
 
 from matrix._plan import Plan  # noqa: E402
-from matrix.engines import Worker  # noqa: E402
-from matrix.registry import Pair  # noqa: E402
+from matrix.engines import RemoteEngine, Worker  # noqa: E402
 from matrix.results import Cell, Outcome, StartLine  # noqa: E402
 from matrix.runner import Row  # noqa: E402
-from matrix.twins import Twin  # noqa: E402
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from matrix.registry import Pair
+    from matrix.twins import Twin
 
 INJECT = """
 import ctypes, os, signal, sys, time
@@ -93,8 +95,6 @@ class Ran:
         worker = Worker(planned.engine, planned.out / "w.log", planned.python, planned.inject)
         identity = fake_engine.FakeEngine().identify()
         if not worker.gone:
-            from matrix.engines import RemoteEngine
-
             identity = RemoteEngine(worker, planned.deadlines).identify()
         self.row = Row(
             planned,
@@ -117,7 +117,7 @@ class Ran:
     def judged(self) -> dict[str, Outcome]:
         """Outcomes of the clauses that were selected."""
         return {
-            id: cell.outcome for id, cell in self.cells.items() if cell.reason_code != "filtered"
+            key: cell.outcome for key, cell in self.cells.items() if cell.reason_code != "filtered"
         }
 
     @property
@@ -175,10 +175,3 @@ def below(root: int) -> list[int]:
     from matrix.engines import _guard
 
     return _guard.descendants(root)
-
-
-def only_some(cells: Sequence[Cell]) -> list[Cell]:
-    return [cell for cell in cells if cell.reason_code != "filtered"]
-
-
-__all__ = ["FakeReference", "Ran", "cli", "injected", "plan", "replace", "started"]

@@ -14,7 +14,7 @@ import pytest
 
 import matrix
 from matrix.cli import main
-from matrix.contract import CLAUSES
+from matrix.faults import GIVES
 from matrix.registry import load
 
 ROOT: Final = Path(__file__).parents[2]
@@ -89,13 +89,13 @@ def test_ci_the_workflow_and_the_readme_name_sessions_that_exist() -> None:
     assert {*budgets, *named} <= sessions
 
 
-def test_the_documents_name_only_clauses_that_exist() -> None:
-    families = {clause.partition("-")[0] for clause in CLAUSES}
-    pattern = re.compile(rf"\b(?:{'|'.join(sorted(families))})-[A-Z]+\b")
+def test_the_documents_name_only_clauses_and_rules_that_exist() -> None:
+    families = {clause.partition("-")[0] for clause in GIVES}
+    pattern = re.compile(rf"\b(?:{'|'.join(sorted(families))})(?:-[A-Z]+)+\b")
     files = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]
     named = {name for file in files for name in pattern.findall(file.read_text())}
     assert named
-    assert not named - CLAUSES.keys()
+    assert not named - GIVES.keys()
 
 
 def test_every_link_to_a_file_leads_somewhere() -> None:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from running import QUICK, Ran, injected, plan
@@ -17,6 +16,9 @@ from matrix.errors import MissingDependency, ReferenceFailed, TwinError
 from matrix.faults import Fault
 from matrix.registry import Expectation
 from matrix.results import Outcome, Reason
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 P = Outcome.PASS
 DRAFTS = "drafting=lambda m: {}"
@@ -58,7 +60,7 @@ def test_without_a_clause_that_needs_it_there_is_no_plain_start(tmp_path: Path) 
 
 def test_clauses_left_out_are_skipped_as_filtered(tmp_path: Path) -> None:
     ran = Ran(plan(tmp_path, "START-LOAD"))
-    left = {id: cell for id, cell in ran.cells.items() if id != "START-LOAD"}
+    left = {key: cell for key, cell in ran.cells.items() if key != "START-LOAD"}
     assert left.keys() == CLAUSES.keys() - {"START-LOAD"}
     assert {(cell.outcome, cell.reason_code) for cell in left.values()} == {
         (Outcome.SKIP, Reason.FILTERED)
@@ -152,7 +154,7 @@ def test_a_refused_start_is_a_fault_and_the_rest_of_the_row_is_skipped(tmp_path:
     assert (load.outcome, load.fault) == (Outcome.FAIL, Fault.START_REFUSED)
     assert load.detail == "ValueError: the fc has 2 planes"
     assert ran.cells["START-PLAIN"].outcome is P
-    rest = [cell for id, cell in ran.cells.items() if id not in ("START-LOAD", "START-PLAIN")]
+    rest = [cell for key, cell in ran.cells.items() if key not in ("START-LOAD", "START-PLAIN")]
     assert {(cell.outcome, cell.reason_code) for cell in rest} == {
         (Outcome.SKIP, Reason.START_FAILED)
     }
@@ -182,17 +184,17 @@ def test_a_method_refused_on_the_whole_platform_needs_a_gpu(tmp_path: Path) -> N
     error = "PlatformRefused('RuntimeError', 'DFLASH is not supported on cpu')"
     ran = Ran(plan(tmp_path, *START, inject=refusing(tmp_path, error)))
     assert ran.judged["START-PLAIN"] is P
-    for id in ("START-LOAD", "START-SPEC", "START-PURE"):
-        assert ran.cells[id].outcome is Outcome.SKIP
-        assert ran.cells[id].reason_code is Reason.NEEDS_GPU
-        assert ran.cells[id].detail == "DFLASH is not supported on cpu"
+    for key in ("START-LOAD", "START-SPEC", "START-PURE"):
+        assert ran.cells[key].outcome is Outcome.SKIP
+        assert ran.cells[key].reason_code is Reason.NEEDS_GPU
+        assert ran.cells[key].detail == "DFLASH is not supported on cpu"
     assert ran.starts == [("plain", P), ("main", Outcome.SKIP)]
 
 
 def test_a_platform_refused_from_the_plain_start_on_is_started_once(tmp_path: Path) -> None:
     error = "PlatformRefused('RuntimeError', 'no CPU backend')"
     ran = Ran(plan(tmp_path, *START, inject=refusing(tmp_path, error, "!= 0")))
-    assert {cell.reason_code for id, cell in ran.cells.items() if id in START} == {
+    assert {cell.reason_code for key, cell in ran.cells.items() if key in START} == {
         Reason.NEEDS_GPU
     }
     assert ran.starts == [("plain", Outcome.SKIP)]
@@ -229,16 +231,15 @@ DIES_IN_SPEC = "len(m.request.prompt) == 12 and m.engine.speculative"
         ("os.kill(os.getpid(), signal.SIGKILL)", Outcome.CRASH),
         ("ctypes.string_at(0)", Outcome.CRASH),
         ("time.sleep(600)", Outcome.TIMEOUT),
-        ("[bytearray(600 << 20).replace(bytes(1), b'x'), time.sleep(600)]", Outcome.OOM),
+        ("[bytearray(b'x') * (600 << 20), time.sleep(600)]", Outcome.OOM),
     ],
 )
 def test_a_worker_lost_in_a_clause_costs_that_cell_and_a_start(
     tmp_path: Path, what: str, outcome: Outcome
 ) -> None:
     dying = injected(tmp_path, DRAFTS.format(once(DIES_IN_SPEC, what)))
-    limits = {"deadlines": Deadlines(call=20.0 if outcome is Outcome.OOM else 2.5)}
-    limits |= {"memory_mb": 400.0}
-    ran = Ran(plan(tmp_path, *QUICK, inject=dying, **limits))
+    deadlines = Deadlines(call=20.0 if outcome is Outcome.OOM else 2.5)
+    ran = Ran(plan(tmp_path, *QUICK, inject=dying, deadlines=deadlines, memory_mb=400.0))
     assert ran.judged == {
         "START-DECODE": P,
         "START-SPEC": outcome,
@@ -255,10 +256,10 @@ def test_after_three_more_starts_the_rest_is_engine_gone(tmp_path: Path) -> None
     dying = injected(tmp_path, DRAFTS.format("os._exit(3)"))
     chosen = ("START-DECODE", "START-SPEC", "AUX-COUNT", "AUX-SHAPE", "AUX-VALUE", "AUX-LONG")
     ran = Ran(plan(tmp_path, *chosen, inject=dying))
-    assert [ran.judged[id] for id in chosen[:4]] == [Outcome.CRASH] * 4
-    for id in chosen[4:]:
-        assert ran.cells[id].reason_code is Reason.ENGINE_GONE
-        assert "died 4 times" in ran.cells[id].detail
+    assert [ran.judged[key] for key in chosen[:4]] == [Outcome.CRASH] * 4
+    for key in chosen[4:]:
+        assert ran.cells[key].reason_code is Reason.ENGINE_GONE
+        assert "died 4 times" in ran.cells[key].detail
     assert ran.starts == [("main", P)] * 4
 
 
@@ -288,7 +289,7 @@ def test_a_flood_of_output_is_a_fault_of_the_clause_that_ran(
     flood = ran.cells["START-SPEC"]
     assert (flood.outcome, flood.fault) == (Outcome.FAIL, Fault.LOG_FLOOD)
     assert flood.faults[0].severity == "dies"
-    others = {id: outcome for id, outcome in ran.judged.items() if id != "START-SPEC"}
+    others = {key: outcome for key, outcome in ran.judged.items() if key != "START-SPEC"}
     assert set(others.values()) == {P}
     assert ran.starts == [("plain", P), ("main", P)]
 
@@ -304,7 +305,7 @@ def test_a_private_name_that_is_gone_is_one_error(tmp_path: Path) -> None:
     assert cells["START-DECODE"].outcome is Outcome.ERROR
     assert cells["START-DECODE"].detail == "adapter: runner.drafter is gone"
     rest = list(cells)[list(CLAUSES).index("START-DECODE") + 1 :]
-    assert {cells[id].reason_code for id in rest} == {Reason.ENGINE_GONE}
+    assert {cells[key].reason_code for key in rest} == {Reason.ENGINE_GONE}
     assert [cell.outcome for cell in cells.values()].count(Outcome.ERROR) == 1
     assert ran.starts == [("plain", P), ("main", P)]
 
@@ -312,15 +313,13 @@ def test_a_private_name_that_is_gone_is_one_error(tmp_path: Path) -> None:
 def test_an_adapter_that_fails_at_start_is_one_error(tmp_path: Path) -> None:
     body = "def gone(spec):\n    raise AdapterError('adapter: no config')"
     ran = Ran(plan(tmp_path, *START, inject=injected(tmp_path, "starting=gone", body)))
-    assert [ran.cells[id].outcome for id in START].count(Outcome.ERROR) == 1
-    assert [ran.cells[id].reason_code for id in START].count(Reason.ENGINE_GONE) == 3
+    assert [ran.cells[key].outcome for key in START].count(Outcome.ERROR) == 1
+    assert [ran.cells[key].reason_code for key in START].count(Reason.ENGINE_GONE) == 3
     assert ran.starts == [("plain", Outcome.ERROR)]
 
 
 def test_a_clause_that_sees_nothing_is_an_error_and_the_row_goes_on(tmp_path: Path) -> None:
-    ran = Ran(
-        plan(tmp_path, "AUX-REUSE", "OUTPUT-K", inject=injected(tmp_path, "caching=False"))
-    )
+    ran = Ran(plan(tmp_path, "AUX-REUSE", "OUTPUT-K", inject=injected(tmp_path, "caching=False")))
     assert ran.judged == {"AUX-REUSE": Outcome.ERROR, "OUTPUT-K": P}
     assert "the clause saw no reuse" in ran.cells["AUX-REUSE"].detail
 
@@ -365,8 +364,8 @@ def test_a_row_without_a_twin_starts_nothing(
     monkeypatch.setattr(running, "FakeReference", lambda: Broken(error))
     ran = Ran(plan(tmp_path, *START))
     assert set(ran.judged.values()) == {outcome}
-    assert {ran.cells[id].reason_code for id in START} == {reason}
-    assert {ran.cells[id].detail for id in START} == {str(error)}
+    assert {ran.cells[key].reason_code for key in START} == {reason}
+    assert {ran.cells[key].detail for key in START} == {str(error)}
     assert ran.starts == []
 
 
@@ -391,9 +390,7 @@ SORTED = "resolve=lambda ids: sorted(fake_engine.strict(ids))"
 
 def test_an_expected_fault_is_xfail_with_its_row(tmp_path: Path) -> None:
     row = expectation(clause="TAP-ORDER", fault=Fault.TAP_ORDER)
-    ran = Ran(
-        plan(tmp_path, "TAP-ORDER", inject=injected(tmp_path, SORTED), expectations=(row,))
-    )
+    ran = Ran(plan(tmp_path, "TAP-ORDER", inject=injected(tmp_path, SORTED), expectations=(row,)))
     cell = ran.cells["TAP-ORDER"]
     assert (cell.outcome, cell.fault) == (Outcome.XFAIL, Fault.TAP_ORDER)
     assert cell.expectation is not None
@@ -402,9 +399,7 @@ def test_an_expected_fault_is_xfail_with_its_row(tmp_path: Path) -> None:
 
 def test_another_fault_beside_the_expected_one_fails(tmp_path: Path) -> None:
     row = expectation(clause="TAP-*", fault=Fault.TAP_LATE, outcome="warn")
-    ran = Ran(
-        plan(tmp_path, "TAP-ORDER", inject=injected(tmp_path, SORTED), expectations=(row,))
-    )
+    ran = Ran(plan(tmp_path, "TAP-ORDER", inject=injected(tmp_path, SORTED), expectations=(row,)))
     assert ran.judged["TAP-ORDER"] is Outcome.FAIL
 
 
@@ -429,9 +424,7 @@ def test_an_expected_crash_is_xfail(tmp_path: Path) -> None:
 
 def test_an_example_replays_that_input_alone(tmp_path: Path) -> None:
     example = {"ids": [5, 1], "prompt": [1, 2, 3, 4]}
-    ran = Ran(
-        plan(tmp_path, "TAP-ORDER", inject=injected(tmp_path, SORTED), example=example)
-    )
+    ran = Ran(plan(tmp_path, "TAP-ORDER", inject=injected(tmp_path, SORTED), example=example))
     cell = ran.cells["TAP-ORDER"]
     assert (cell.outcome, cell.example) == (Outcome.FAIL, example)
     assert cell.metrics["examples"] == 1

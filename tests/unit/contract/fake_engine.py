@@ -76,7 +76,12 @@ TWIN: Final = Twin(
     noise=0.0,
     notes="",
 )
-TARGET: Final = {"config": {"rope_theta": 1e4, "tie": False}, "dtypes": {"float32": 9}, "weights": "a"}
+HOOK: Final = Hook(offered=True, body_captures=True, detail="set_aux_hidden_state_layers")
+TARGET: Final = {
+    "config": {"rope_theta": 1e4, "tie": False},
+    "dtypes": {"float32": 9},
+    "weights": "a",
+}
 
 
 # --- the target --------------------------------------------------------------------------------
@@ -249,7 +254,7 @@ class FakeEngine:
     """Called at start; may raise."""
     answer: Callable[[list[Generation]], list[Generation]] = lambda generations: generations
     """The whole batch's answer."""
-    hooked: Hook = Hook(offered=True, body_captures=True, detail="set_aux_hidden_state_layers")
+    hooked: Hook = HOOK
     target: dict[str, Any] = field(default_factory=lambda: TARGET)
     final: str = "raw"
     chunk: int = CHUNK
@@ -371,7 +376,7 @@ class _Decoding:
             accept, filler = inject.accept[moment.step % len(inject.accept)], inject.filler
             right = [] if accept < 0 else right
         wrong = [filler if filler not in (None, t) else (t + 1) % VOCAB for t in right]
-        return engine.drafts(right[:accept] + wrong[accept:], moment)  # type: ignore[arg-type]
+        return engine.drafts(right[:accept] + wrong[accept:], moment)
 
     def _logits(self, moment: Moment) -> list[int]:
         rows = self.engine.logits(moment.states.logits[moment.at].copy(), moment)

@@ -113,9 +113,21 @@ PLANTED = (
     _refused("START-LOAD", "no setter", F.HOOK_MISSING, NO_SETTER, "main"),
     _refused("START-LOAD", "refused", F.START_REFUSED, OTHER, "main"),
     _refused("START-PLAIN", "refused", F.START_REFUSED, OTHER, "plain"),
-    Planted("START-PLAIN", "wrong token", F.OUTPUT_DIFFERS, lambda: {"speculative": False, "emitted": when(in_verify, _one_emitted_wrong)}),
-    Planted("START-PLAIN", "too short", F.OUTPUT_DIFFERS, lambda: {"speculative": False, "cut": _short}),
-    Planted("START-PLAIN", "dies", F.START_REFUSED, lambda: {"logits": when(in_verify, dies("RuntimeError", "no kernel"))}),
+    Planted(
+        "START-PLAIN",
+        "wrong token",
+        F.OUTPUT_DIFFERS,
+        lambda: {"speculative": False, "emitted": when(in_verify, _one_emitted_wrong)},
+    ),
+    Planted(
+        "START-PLAIN", "too short", F.OUTPUT_DIFFERS, lambda: {"speculative": False, "cut": _short}
+    ),
+    Planted(
+        "START-PLAIN",
+        "dies",
+        F.START_REFUSED,
+        lambda: {"logits": when(in_verify, dies("RuntimeError", "no kernel"))},
+    ),
     Planted("START-DECODE", "no drafts", F.SPEC_INACTIVE, lambda: {"drafts": _no_drafts}),
     Planted("START-DECODE", "one step", F.SPEC_INACTIVE, lambda: {"answer": _one_step}),
     *deaths("START-DECODE"),
@@ -123,19 +135,40 @@ PLANTED = (
     *deaths("START-SPEC"),
     Planted("START-PURE", "weights", F.TARGET_CHANGED, _changed(weights="b")),
     Planted("START-PURE", "dtype", F.TARGET_CHANGED, _changed(dtypes={"float32": 8, "float16": 1})),
-    Planted("START-PURE", "config", F.TARGET_CHANGED, _changed(config={"rope_theta": 1e6, "tie": False})),
+    Planted(
+        "START-PURE", "config", F.TARGET_CHANGED, _changed(config={"rope_theta": 1e6, "tie": False})
+    ),
     Planted("HOOK-PRESENT", "missing", F.HOOK_MISSING, lambda: {"hooked": _hook(True)}),
     Planted("HOOK-PRESENT", "absent", F.HOOK_ABSENT, lambda: {"hooked": _hook(False)}),
-    Planted("OUTPUT-LOSSLESS", "rejected draft emitted", F.OUTPUT_DIFFERS, lambda: {"emitted": when(in_verify, _rejected_emitted)}),
-    Planted("OUTPUT-LOSSLESS", "token twice", F.OUTPUT_DIFFERS, lambda: {"emitted": when(in_verify, _twice)}),
+    Planted(
+        "OUTPUT-LOSSLESS",
+        "rejected draft emitted",
+        F.OUTPUT_DIFFERS,
+        lambda: {"emitted": when(in_verify, _rejected_emitted)},
+    ),
+    Planted(
+        "OUTPUT-LOSSLESS",
+        "token twice",
+        F.OUTPUT_DIFFERS,
+        lambda: {"emitted": when(in_verify, _twice)},
+    ),
     Planted("OUTPUT-LOSSLESS", "too short", F.OUTPUT_DIFFERS, lambda: {"cut": _short}),
     *deaths("OUTPUT-LOSSLESS"),
     Planted("OUTPUT-FORCED", "one more counted", F.COUNTERS_WRONG, lambda: {"counted": _one_more}),
-    Planted("OUTPUT-FORCED", "one fewer counted", F.COUNTERS_WRONG, lambda: {"counted": _bonus_lost}),
+    Planted(
+        "OUTPUT-FORCED", "one fewer counted", F.COUNTERS_WRONG, lambda: {"counted": _bonus_lost}
+    ),
     Planted("OUTPUT-FORCED", "ghost step", F.COUNTERS_WRONG, lambda: {"answer": _ghost_step}),
     Planted("OUTPUT-FORCED", "no drafts", F.SPEC_INACTIVE, lambda: {"drafts": _no_drafts}),
-    Planted("OUTPUT-FORCED", "rejected draft emitted", (F.OUTPUT_DIFFERS, F.COUNTERS_WRONG), lambda: {"emitted": when(in_verify, _rejected_emitted)}),
-    Planted("OUTPUT-FORCED", "mask tokens counted", F.COUNTERS_WRONG, lambda: {"counted": _mask_counted}),
+    Planted(
+        "OUTPUT-FORCED",
+        "rejected draft emitted",
+        (F.OUTPUT_DIFFERS, F.COUNTERS_WRONG),
+        lambda: {"emitted": when(in_verify, _rejected_emitted)},
+    ),
+    Planted(
+        "OUTPUT-FORCED", "mask tokens counted", F.COUNTERS_WRONG, lambda: {"counted": _mask_counted}
+    ),
     *deaths("OUTPUT-FORCED"),
     Planted("OUTPUT-STOP", "length overrun", F.OUTPUT_DIFFERS, lambda: {"cut": _overrun}),
     Planted("OUTPUT-STOP", "stop ignored", F.OUTPUT_DIFFERS, lambda: {"cut": _stop_ignored}),
@@ -143,10 +176,22 @@ PLANTED = (
     *deaths("OUTPUT-STOP"),
     Planted("OUTPUT-K", "no drafts", F.SPEC_INACTIVE, lambda: {"drafts": _no_drafts}),
     Planted("OUTPUT-K", "too many", F.COUNTERS_WRONG, lambda: {"drafts": _k_ignored}),
-    Planted("OUTPUT-K", "rejected draft emitted", F.OUTPUT_DIFFERS, lambda: {"emitted": when(in_verify, _rejected_emitted)}),
+    Planted(
+        "OUTPUT-K",
+        "rejected draft emitted",
+        F.OUTPUT_DIFFERS,
+        lambda: {"emitted": when(in_verify, _rejected_emitted)},
+    ),
     *deaths("OUTPUT-K"),
-    Planted("OUTPUT-COUNTERS", "more than drafted", F.COUNTERS_WRONG, lambda: {"counted": _more_than_drafted}),
-    Planted("OUTPUT-COUNTERS", "one fewer counted", F.COUNTERS_WRONG, lambda: {"counted": _bonus_lost}),
+    Planted(
+        "OUTPUT-COUNTERS",
+        "more than drafted",
+        F.COUNTERS_WRONG,
+        lambda: {"counted": _more_than_drafted},
+    ),
+    Planted(
+        "OUTPUT-COUNTERS", "one fewer counted", F.COUNTERS_WRONG, lambda: {"counted": _bonus_lost}
+    ),
     Planted("OUTPUT-COUNTERS", "ghost step", F.COUNTERS_WRONG, lambda: {"answer": _ghost_step}),
     Planted("OUTPUT-COUNTERS", "no drafts", F.SPEC_INACTIVE, lambda: {"drafts": _no_drafts}),
     Planted("OUTPUT-COUNTERS", "no steps", F.SPEC_INACTIVE, lambda: {"answer": _no_steps}),

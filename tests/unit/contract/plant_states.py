@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from fake_engine import TWIN, Moment, Planes
@@ -23,8 +23,10 @@ from planted import (
     zeros,
 )
 
-from matrix.engines import Generation
 from matrix.faults import Fault, Phase
+
+if TYPE_CHECKING:
+    from matrix.engines import Generation
 
 Seams = Callable[[], dict[str, Any]]
 ENDING_LAST = {"twin": msgspec.structs.replace(TWIN, layer_ids=(1, 3, 7))}
@@ -93,7 +95,12 @@ REACH = (
 VALUE = (
     *_planes("AUX-VALUE", P.ALL, in_prefill, lacks=ONE_BY_ONE),
     # Requests of one step are not before one another: what is stale there is another's.
-    Planted("AUX-VALUE", "stale in a batch", F.PLANE_FOREIGN, lambda: {"handed": when(in_prefill, stale())}),
+    Planted(
+        "AUX-VALUE",
+        "stale in a batch",
+        F.PLANE_FOREIGN,
+        lambda: {"handed": when(in_prefill, stale())},
+    ),
     Planted(
         "AUX-VALUE",
         "last layer normed",
@@ -113,47 +120,119 @@ VALUE = (
 )
 
 COUNT = (
-    Planted("AUX-COUNT", "one missing", F.PLANE_MISSING, lambda: {"handed": PLANES["one missing"][1]()}),
+    Planted(
+        "AUX-COUNT", "one missing", F.PLANE_MISSING, lambda: {"handed": PLANES["one missing"][1]()}
+    ),
     Planted("AUX-COUNT", "none", F.HOOK_HOLLOW, lambda: {"handed": PLANES["none"][1]()}),
     Planted("AUX-SHAPE", "narrow", F.PLANE_SHAPE, lambda: {"handed": PLANES["narrow"][1]()}),
     Planted("AUX-SHAPE", "row short", F.PLANE_SHAPE, lambda: {"handed": PLANES["row short"][1]()}),
     Planted("AUX-SHAPE", "narrow at the draft", F.PLANE_SHAPE, lambda: {"received": columns_lost}),
-    Planted("AUX-SHAPE", "rejected rows kept", F.PLANE_SHAPE, lambda: {"received": rejected_too, "drafts": _none_accepted}),
+    Planted(
+        "AUX-SHAPE",
+        "rejected rows kept",
+        F.PLANE_SHAPE,
+        lambda: {"received": rejected_too, "drafts": _none_accepted},
+    ),
 )
 
 DECODE = (
     *_planes("AUX-DECODE", P.DECODE, in_verify),
-    Planted("AUX-DECODE", "rejected rows kept", F.PLANE_SHAPE, lambda: {"received": rejected_too}, P.DECODE),
+    Planted(
+        "AUX-DECODE",
+        "rejected rows kept",
+        F.PLANE_SHAPE,
+        lambda: {"received": rejected_too},
+        P.DECODE,
+    ),
 )
 
 BATCH = (
     Planted("AUX-BATCH", "another's rows", F.PLANE_FOREIGN, lambda: {"handed": anothers}, P.BATCH),
-    Planted("AUX-BATCH", "stale", F.PLANE_STALE, lambda: {"handed": when(in_verify, stale())}, P.BATCH),
+    Planted(
+        "AUX-BATCH", "stale", F.PLANE_STALE, lambda: {"handed": when(in_verify, stale())}, P.BATCH
+    ),
     Planted("AUX-BATCH", "zeros", F.PLANE_ZERO, lambda: {"handed": zeros}, P.BATCH),
 )
 
 INERT = (
-    Planted("AUX-INERT", "prefill off", F.CAPTURE_INTERFERES, lambda: {"logits": when(in_prefill, _scaled(1e-2))}),
+    Planted(
+        "AUX-INERT",
+        "prefill off",
+        F.CAPTURE_INTERFERES,
+        lambda: {"logits": when(in_prefill, _scaled(1e-2))},
+    ),
     Planted("AUX-INERT", "all off", F.CAPTURE_INTERFERES, lambda: {"logits": _scaled(1e-2)}),
-    Planted("AUX-INERT", "verify off", F.UNKNOWN, lambda: {"logits": when(in_verify, _scaled(1e-2))}, P.DECODE),
-    Planted("AUX-INERT", "not a number", F.CAPTURE_INTERFERES, lambda: {"logits": _scaled(float("nan"))}),
+    Planted(
+        "AUX-INERT",
+        "verify off",
+        F.UNKNOWN,
+        lambda: {"logits": when(in_verify, _scaled(1e-2))},
+        P.DECODE,
+    ),
+    Planted(
+        "AUX-INERT", "not a number", F.CAPTURE_INTERFERES, lambda: {"logits": _scaled(float("nan"))}
+    ),
 )
 
 REUSE = (
     Planted("AUX-REUSE", "planes from position 0", F.PLANE_SHAPE, lambda: {"answer": _from_start}),
-    Planted("AUX-REUSE", "first rows again", F.PLANE_STALE, lambda: {"handed": when(on_hit, _first_chunk_again)}),
+    Planted(
+        "AUX-REUSE",
+        "first rows again",
+        F.PLANE_STALE,
+        lambda: {"handed": when(on_hit, _first_chunk_again)},
+    ),
     Planted("AUX-REUSE", "rows moved", F.ROW_SHIFT, lambda: {"handed": when(on_hit, rows_moved)}),
-    Planted("AUX-REUSE", "no drafts", (F.SPEC_INACTIVE, F.ACCEPTANCE_COLLAPSE), lambda: {"drafts": when(on_hit, lambda d, m: [])}),
-    Planted("AUX-REUSE", "worse drafts", F.ACCEPTANCE_COLLAPSE, lambda: {"drafts": when(on_hit, _none_accepted)}),
+    Planted(
+        "AUX-REUSE",
+        "no drafts",
+        (F.SPEC_INACTIVE, F.ACCEPTANCE_COLLAPSE),
+        lambda: {"drafts": when(on_hit, lambda d, m: [])},
+    ),
+    Planted(
+        "AUX-REUSE",
+        "worse drafts",
+        F.ACCEPTANCE_COLLAPSE,
+        lambda: {"drafts": when(on_hit, _none_accepted)},
+    ),
 )
 
 CHUNKS = (
-    Planted("AUX-CHUNK", "first rows again", F.PLANE_STALE, lambda: {"handed": when(_second_chunk, _first_chunk_again)}),
-    Planted("AUX-CHUNK", "one row behind", F.ROW_SHIFT, lambda: {"handed": when(_later_chunk, rows_moved)}),
-    Planted("AUX-CHUNK", "first chunk dropped", F.PLANE_SHAPE, lambda: {"answer": _first_chunk_dropped}),
-    Planted("AUX-CHUNK", "row short", F.PLANE_SHAPE, lambda: {"handed": when(_second_chunk, PLANES["row short"][1]())}),
-    Planted("AUX-LONG", "zeros past the window", F.PLANE_ZERO, lambda: {"handed": when(_past_window, zeros)}, P.LONG),
-    Planted("AUX-LONG", "stale past the window", F.PLANE_STALE, lambda: {"handed": when(_past_window, stale())}, P.LONG),
+    Planted(
+        "AUX-CHUNK",
+        "first rows again",
+        F.PLANE_STALE,
+        lambda: {"handed": when(_second_chunk, _first_chunk_again)},
+    ),
+    Planted(
+        "AUX-CHUNK",
+        "one row behind",
+        F.ROW_SHIFT,
+        lambda: {"handed": when(_later_chunk, rows_moved)},
+    ),
+    Planted(
+        "AUX-CHUNK", "first chunk dropped", F.PLANE_SHAPE, lambda: {"answer": _first_chunk_dropped}
+    ),
+    Planted(
+        "AUX-CHUNK",
+        "row short",
+        F.PLANE_SHAPE,
+        lambda: {"handed": when(_second_chunk, PLANES["row short"][1]())},
+    ),
+    Planted(
+        "AUX-LONG",
+        "zeros past the window",
+        F.PLANE_ZERO,
+        lambda: {"handed": when(_past_window, zeros)},
+        P.LONG,
+    ),
+    Planted(
+        "AUX-LONG",
+        "stale past the window",
+        F.PLANE_STALE,
+        lambda: {"handed": when(_past_window, stale())},
+        P.LONG,
+    ),
 )
 
 PLANTED = (*REACH, *VALUE, *COUNT, *DECODE, *BATCH, *INERT, *REUSE, *CHUNKS)

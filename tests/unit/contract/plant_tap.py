@@ -132,19 +132,31 @@ def _planes(clause: str) -> Any:
         yield Planted(clause, name, label, lambda m=make: {"handed": when(in_prefill, m())})  # type: ignore[misc]
 
 
-
-
 PLANTED = (
     *_planes("TAP-VALID"),
     *deaths("TAP-VALID"),
     Planted("TAP-VALID", "ids one low", F.TAP_SHIFT_BEFORE, _resolver(one_low)),
-    Planted("TAP-VALID", "count refused", F.START_REFUSED, _resolver(but_for(lambda ids: len(ids) != 3, COUNT))),
-    Planted("TAP-VALID", "no hook", F.HOOK_MISSING, _resolver(but_for(lambda ids: 0 in ids, INTERFACE))),
+    Planted(
+        "TAP-VALID",
+        "count refused",
+        F.START_REFUSED,
+        _resolver(but_for(lambda ids: len(ids) != 3, COUNT)),
+    ),
+    Planted(
+        "TAP-VALID", "no hook", F.HOOK_MISSING, _resolver(but_for(lambda ids: 0 in ids, INTERFACE))
+    ),
     Planted("TAP-LAST", "normed", F.NORM_APPLIED, lambda: {"final": "normed"}),
-    Planted("TAP-LAST", "raw", F.NORM_MISSING, lambda: {"final": "raw"}, bench={"final_tap": "normed"}),
+    Planted(
+        "TAP-LAST", "raw", F.NORM_MISSING, lambda: {"final": "raw"}, bench={"final_tap": "normed"}
+    ),
     Planted("TAP-LAST", "the one before", F.TAP_SHIFT_BEFORE, lambda: {"handed": past_end}),
     Planted("TAP-LAST", "lost", F.PLANE_MISSING, lambda: {"handed": last_lost}),
-    Planted("TAP-LAST", "refused", F.START_REFUSED, _resolver(but_for(lambda ids: DEPTH - 1 in ids, COUNT))),
+    Planted(
+        "TAP-LAST",
+        "refused",
+        F.START_REFUSED,
+        _resolver(but_for(lambda ids: DEPTH - 1 in ids, COUNT)),
+    ),
     *deaths("TAP-LAST"),
     Planted("TAP-ORDER", "sorted", F.TAP_ORDER, _resolver(in_order)),
     Planted("TAP-ORDER", "sorted at the draft", F.TAP_ORDER, lambda: {"received": set_order}),
@@ -155,14 +167,23 @@ PLANTED = (
     Planted("TAP-RANGE", "used", F.TAP_RANGE_SILENT, _resolver(lax)),
     Planted("TAP-RANGE", "late", F.TAP_LATE, late("layer ids out of range")),
     Planted("TAP-RANGE", "unclear", F.TAP_UNCLEAR, _resolver(unclear)),
-    Planted("TAP-RANGE", "late, unclear", (F.TAP_LATE, F.TAP_UNCLEAR), late("too many values to unpack (expected 2)")),
+    Planted(
+        "TAP-RANGE",
+        "late, unclear",
+        (F.TAP_LATE, F.TAP_UNCLEAR),
+        late("too many values to unpack (expected 2)"),
+    ),
     Planted("TAP-EMPTY", "guessed", F.TAP_GUESS, _resolver(guess)),
     Planted("TAP-EMPTY", "late", F.TAP_LATE, late("no layer ids")),
     Planted("TAP-EMPTY", "unclear", F.TAP_UNCLEAR, _resolver(unclear)),
     Planted("TAP-TYPE", "truncated", F.TAP_RANGE_SILENT, _resolver(truncating)),
     Planted("TAP-TYPE", "read as another", F.TAP_SHIFT_AFTER, _resolver(past_odd_types)),
     Planted("TAP-TYPE", "late", F.TAP_LATE, odd_late("layer ids must be integers")),
-    Planted("TAP-TYPE", "late, unclear", (F.TAP_LATE, F.TAP_UNCLEAR), odd_late("can't be an index")),
-    Planted("TAP-RECONF", "leak", F.TAP_LEAK, lambda: {"set_ids": lambda old, new: sorted({*old, *new})}),
+    Planted(
+        "TAP-TYPE", "late, unclear", (F.TAP_LATE, F.TAP_UNCLEAR), odd_late("can't be an index")
+    ),
+    Planted(
+        "TAP-RECONF", "leak", F.TAP_LEAK, lambda: {"set_ids": lambda old, new: sorted({*old, *new})}
+    ),
     Planted("TAP-RECONF", "first call wins", F.TAP_LEAK, lambda: {"set_ids": lambda old, new: old}),
 )

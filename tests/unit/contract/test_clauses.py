@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from matrix.contract import CLAUSES, Clause
+from matrix.contract import CLAUSES, Bench, Clause, Verdict
 from matrix.contract._clause import clause
 from matrix.engines import CAPABILITIES
 from matrix.faults import GIVES, Fault, Severity
@@ -45,12 +45,12 @@ def test_the_id_is_the_address(id: str) -> None:
 
 
 def test_every_clause_has_its_labels_and_every_labelled_clause_exists() -> None:
-    assert set(CLAUSES) == {id for id in GIVES if not id.startswith("SRC-")}
-    assert all(set(GIVES[id]) >= EVERYWHERE for id in CLAUSES)
+    assert set(CLAUSES) == {key for key in GIVES if not key.startswith("SRC-")}
+    assert all(set(GIVES[key]) >= EVERYWHERE for key in CLAUSES)
 
 
 def test_every_label_can_be_given_by_some_clause() -> None:
-    given = {label for id in CLAUSES for label in GIVES[id]}
+    given = {label for key in CLAUSES for label in GIVES[key]}
     assert given == set(Fault) - NOT_YET
 
 
@@ -69,16 +69,16 @@ def test_a_clause_says_what_a_reader_needs(made: Clause) -> None:
 
 
 def test_the_planes_come_first_and_what_reconfigures_the_engine_last() -> None:
-    families = [id.split("-")[0] for id in CLAUSES]
+    families = [key.split("-")[0] for key in CLAUSES]
     assert list(dict.fromkeys(families)) == ["START", "HOOK", "AUX", "OUTPUT", "TAP"]
 
 
 def test_guards_are_the_severity_of_missing_guards_alone() -> None:
     assert CLAUSES["TAP-RECONF"].severity_of(Fault.TAP_LEAK) is Severity.GUARD
-    for id in ("TAP-DUP", "TAP-RANGE", "TAP-EMPTY", "TAP-TYPE"):
+    for key in ("TAP-DUP", "TAP-RANGE", "TAP-EMPTY", "TAP-TYPE"):
         for label in (Fault.TAP_LATE, Fault.TAP_UNCLEAR):
-            assert CLAUSES[id].severity_of(label) is Severity.GUARD
-        assert CLAUSES[id].severity_of(Fault.TAP_RANGE_SILENT) is Severity.WRONG
+            assert CLAUSES[key].severity_of(label) is Severity.GUARD
+        assert CLAUSES[key].severity_of(Fault.TAP_RANGE_SILENT) is Severity.WRONG
     assert CLAUSES["START-LOAD"].severity is Severity.DIES
 
 
@@ -92,7 +92,8 @@ def test_a_function_under_another_name_is_no_clause() -> None:
     with pytest.raises(AssertionError, match="the id is the address"):
 
         @clause("TAP-NOWHERE", "Never.")
-        def somewhere_else(bench: object) -> None: ...
+        def somewhere_else(bench: Bench) -> Verdict:
+            return Verdict()
 
     assert before == CLAUSES
 

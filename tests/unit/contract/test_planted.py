@@ -157,7 +157,9 @@ def test_a_harmless_change_turns_nothing_red(name: str, clause: str) -> None:
     assert verdict(clause, FakeEngine(**HARMLESS[name])).findings == ()
 
 
-@pytest.mark.parametrize("clause", ["OUTPUT-LOSSLESS", "OUTPUT-COUNTERS", "START-DECODE", "AUX-INERT"])
+@pytest.mark.parametrize(
+    "clause", ["OUTPUT-LOSSLESS", "OUTPUT-COUNTERS", "START-DECODE", "AUX-INERT"]
+)
 def test_steps_without_drafts_are_legal(clause: str) -> None:
     assert verdict(clause, FakeEngine(drafts=plain_steps)).findings == ()
 

@@ -117,6 +117,8 @@ class Drill:
         return [own, left, *orphans]
 
     def hogs_in_a_child(self, megabytes: int) -> None:
-        code = f"import os, time; kept = bytearray(os.urandom(1 << 20) * {megabytes}); time.sleep(600)"
+        code = (
+            f"import os, time; kept = bytearray(os.urandom(1 << 20) * {megabytes}); time.sleep(600)"
+        )
         subprocess.Popen([sys.executable, "-S", "-c", code], start_new_session=True)
         time.sleep(600)

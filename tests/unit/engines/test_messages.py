@@ -22,8 +22,9 @@ quick = settings(max_examples=40, deadline=None, derandomize=True, database=None
 NUMBERS = st.integers(-(2**63), 2**64 - 1)
 DATA = st.recursive(
     st.none() | st.booleans() | NUMBERS | st.floats(allow_nan=False) | st.text(max_size=9),
-    lambda inner: st.lists(inner, max_size=3)
-    | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3)
+    ),
     max_leaves=6,
 )
 st.register_type_strategy(msgspec.Raw, DATA.map(lambda d: msgspec.Raw(msgspec.msgpack.encode(d))))
@@ -41,7 +42,7 @@ def messages(kind: Any) -> st.SearchStrategy[Any]:
 
 
 def values(hint: Any) -> st.SearchStrategy[Any]:
-    info = getattr(hint, "__args__", ())
+    info: tuple[Any, ...] = getattr(hint, "__args__", ())
     origin = getattr(hint, "__origin__", None)
     if hint is Any:
         return DATA
@@ -80,7 +81,9 @@ def test_every_message_is_checked() -> None:
 @quick
 @given(
     st.one_of(
-        messages(Raised), messages(Failed), DATA.map(lambda d: Reply(msgspec.Raw(msgspec.msgpack.encode(d))))
+        messages(Raised),
+        messages(Failed),
+        DATA.map(lambda d: Reply(msgspec.Raw(msgspec.msgpack.encode(d)))),
     )
 )
 def test_the_three_kinds_of_reply_are_told_apart(reply: Any) -> None:

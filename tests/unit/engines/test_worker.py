@@ -122,7 +122,7 @@ def test_a_refusal_of_the_whole_platform_is_told_apart(worker: Worker) -> None:
 def test_what_our_own_lines_raise_is_the_adapters_fault(
     worker: Worker, method: str, args: tuple[object, ...]
 ) -> None:
-    with pytest.raises(AdapterError, match="^adapter: "):
+    with pytest.raises(AdapterError, match=r"^adapter: "):
         call(worker, method, *args)
     call(worker, "nothing")
 
@@ -245,6 +245,14 @@ def test_closing_twice_is_closing_once(worker: Worker) -> None:
     assert error.how == "the worker was closed"
 
 
+def test_closing_again_leaves_what_others_opened_meanwhile_alone(worker: Worker) -> None:
+    gone(worker, "exits", 3)
+    others = [end for _ in range(8) for end in os.pipe()]
+    worker.close()
+    for end in others:
+        os.close(end)
+
+
 # --- output ------------------------------------------------------------------------------------
 
 
@@ -347,5 +355,5 @@ def test_the_package_is_loaded_by_path_alone(start: Start) -> None:
     worker = start(env={"PYTHONPATH": ""})
     path = worker.call("path", returns=list[str], deadline=30.0)
     assert str(ROOT) not in path
-    assert os.getcwd() not in path
+    assert str(Path.cwd()) not in path
     assert "" not in path

@@ -7,7 +7,7 @@ import textwrap
 
 import pytest
 
-from matrix.scan._flow import read_hook
+from matrix.scan._hook import read_hook
 from matrix.scan._linear import constant_part, linear
 from matrix.scan._sites import sites_of
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 from pathlib import Path
 
 import pytest
 from small_engine import Write, only
 
 from matrix.errors import UsageError
+from matrix.faults import GIVES
 from matrix.scan import ScanResult, compare, load_result, open_source, register, scan, support
 from matrix.scan._output import as_json, placed_in, sarif, text, workflow_commands
 from matrix.scan._support import folder, load_table, release_of
@@ -298,3 +300,22 @@ def test_the_committed_tables_hold_many_releases(engine: str) -> None:
     assert (folder() / f"{engine}.json").stat().st_size < 4 << 20
     assert len(table.releases) >= 15
     assert all(len(release.architectures) > 150 for release in table.releases)
+
+
+def test_the_documentation_names_every_rule_label_and_severity() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "scan.md").read_text(encoding="utf-8")
+    for rule, labels in GIVES.items():
+        if rule.startswith("SRC-"):
+            row = page.partition(f"| `{rule}` |")[2]
+            assert row, f"docs/scan.md should have a row for {rule}"
+            for label, severity in labels.items():
+                assert f"`{label.value}`" in page
+                assert row.lstrip().startswith(severity.value)
+
+
+def test_the_pre_commit_hook_and_the_action_run_this_command() -> None:
+    root = Path(__file__).parents[3]
+    assert "entry: dflash-matrix scan --source ." in (root / ".pre-commit-hooks.yaml").read_text()
+    action = (root / "action.yml").read_text()
+    for option in set(re.findall(r"--[a-z-]+", action)) - {"--quiet", "--depth", "--detach"}:
+        assert option in ("--fail-on", "--annotate", "--engine", "--sarif", "--source", "--diff")

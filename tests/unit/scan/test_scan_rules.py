@@ -57,6 +57,16 @@ def test_hook_missing_on_vllm_names_the_protocol(judge: Judge) -> None:
     assert set(arch.hook.values()) == {"missing"}
 
 
+def test_a_tree_older_than_the_protocol_asks_for_the_method(judge: Judge) -> None:
+    interfaces = "vllm/model_executor/models/interfaces.py"
+    own = "(nn.Module):\n    def set_aux_hidden_state_layers(self, layers):\n        self.model._set_aux_hidden_state_layers(layers)\n"
+    files = {
+        interfaces: ("class SupportsEagle3(Protocol)", "class SupportsOther(Protocol)"),
+        VLLAMA: ("(nn.Module, SupportsEagle3):\n", own),
+    }
+    assert set(only(judge("vllm", files), "LlamaForCausalLM").hook.values()) == {"offered"}
+
+
 def test_hook_absent_when_no_body_captures_either(judge: Judge) -> None:
     files = {VLLAMA: "from torch import nn\nclass LlamaForCausalLM(nn.Module):\n    pass\n"}
     arch = only(judge("vllm", files), "LlamaForCausalLM")

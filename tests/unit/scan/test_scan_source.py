@@ -5,16 +5,13 @@ from __future__ import annotations
 import os
 import sys
 import zipfile
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from small_engine import BASES, Write, only
 
 from matrix.errors import SourceError, UsageError
 from matrix.scan import installed, open_source, release, scan
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 LLAMA = "vllm/model_executor/models/llama.py"
 
@@ -48,6 +45,18 @@ def test_sglang_is_found_under_python(write: Write, tmp_path: Path) -> None:
     root = write("sglang", {}, "checkout/python")
     with open_source(root.parent) as source:
         assert (source.engine, source.prefix) == ("sglang", "python/")
+
+
+def test_paths_are_named_from_the_working_folder(
+    write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write("sglang", {}, "repo/engine/python")
+    monkeypatch.chdir(tmp_path / "repo")
+    with open_source(Path("engine")) as source:
+        assert source.prefix == "engine/python/"
+    monkeypatch.chdir(tmp_path / "repo/engine")
+    with open_source(Path()) as source:
+        assert source.prefix == "python/"
 
 
 def test_the_version_stands_in_the_tree(write: Write) -> None:
@@ -165,7 +174,9 @@ def test_a_release_is_an_engine_and_a_version(spec: str) -> None:
 
 def test_a_release_that_does_not_exist(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PIP_NO_INDEX", "1")
-    with pytest.raises(SourceError, match=r"sglang==0.0.99: no wheel; `pip index versions`"):
+    with pytest.raises(
+        SourceError, match=r"sglang==0.0.99: no wheel; see `pip index versions sglang`"
+    ):
         release("sglang==0.0.99").__enter__()
 
 
