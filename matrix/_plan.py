@@ -70,8 +70,10 @@ def select_clauses(globs: list[str]) -> frozenset[str]:
         UsageError: a glob that matches no clause.
     """
     for glob in globs:
-        if not any(fnmatchcase(id, glob.upper()) for id in CLAUSES):
+        if not any(fnmatchcase(name, glob.upper()) for name in CLAUSES):
             raise UsageError(f"--clause {glob}: no such clause; `dflash-matrix clauses` lists them")
     return frozenset(
-        id for id in CLAUSES if not globs or any(fnmatchcase(id, glob.upper()) for glob in globs)
+        name
+        for name in CLAUSES
+        if not globs or any(fnmatchcase(name, glob.upper()) for glob in globs)
     )

@@ -7,7 +7,7 @@ hook, the planes, the output, and last the layer ids, which reconfigure the engi
 from __future__ import annotations
 
 # The order of these imports is the order of the clauses.
-from matrix.contract import start, hook, states, output, tap  # noqa: F401, I001
+from matrix.contract import hook, output, start, states, tap  # noqa: F401
 from matrix.contract._bench import TOLERANCE, Bench, Examples, Oracle, Run
 from matrix.contract._clause import CLAUSES, Clause, Finding, Skip, Verdict
 from matrix.contract._planes import death

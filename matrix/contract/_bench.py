@@ -139,14 +139,15 @@ class Bench:
             EngineError: the engine raised.
         """
         answers = self.engine.generate(list(requests))
-        runs = [Run(request, answer, ids) for request, answer in zip(requests, answers, strict=True)]
+        runs = [
+            Run(request, answer, ids) for request, answer in zip(requests, answers, strict=True)
+        ]
         self.recent[:] = [*self.recent, tuple(runs)][-8:]
         for run in runs:
             error = run.generation.error
             if error is not None and not partial:
                 raise EngineError(error.type_name, error.text, error.trace)
         return runs
-
 
 
 _DEATHS = (

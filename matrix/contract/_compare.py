@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from matrix.errors import HarnessError
 from matrix.faults import Phase
-from matrix.reference._states import States
+from matrix.reference import States
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

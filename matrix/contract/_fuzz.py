@@ -115,9 +115,7 @@ def _one_new(
             return
         found = _try(search, check, example)
         for finding in found:
-            if finding.label not in known and (
-                not smallest or finding.label == smallest[-1].label
-            ):
+            if finding.label not in known and (not smallest or finding.label == smallest[-1].label):
                 shrinking.append(time.monotonic())
                 smallest.append(finding)
                 raise _New(finding.label)

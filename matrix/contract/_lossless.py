@@ -40,7 +40,7 @@ def plain_gap(bench: Bench, worst: float) -> float:
 
 def tau(bench: Bench) -> float:
     """The largest gap that a lossless output may show: 3 x a plain run's, at least rounding."""
-    return max(TAU * bench.memo.get("plain_gap", 0.0), _resolution(bench))
+    return max(TAU * float(bench.memo.get("plain_gap", 0.0)), _resolution(bench))
 
 
 def differing(bench: Bench, runs: Sequence[Run], what: str) -> tuple[list[Finding], float]:

@@ -296,9 +296,7 @@ def death(bench: Bench, error: EngineError, gives: Mapping[Fault, Any]) -> tuple
     return named or (dying(error, gives, otherwise=Fault.UNKNOWN),)
 
 
-def _before(
-    bench: Bench, run: Run, index: int, seen: Observed
-) -> Iterator[tuple[FloatArray, ...]]:
+def _before(bench: Bench, run: Run, index: int, seen: Observed) -> Iterator[tuple[FloatArray, ...]]:
     """Planes as forwards before this one delivered them: of the last runs, then of this one.
 
     Rows that are due again, at the same position after the same tokens, are left out: whatever is
@@ -329,9 +327,11 @@ def _due(bench: Bench, run: Run, forward: Forward) -> Iterator[tuple[FloatArray,
     elif forward.kind == "prefill":
         rows = max((array.shape[0] for array in forward.handed), default=0)
         tokens = run.request.prompt[: forward.position + rows]
+    if forward.position >= len(tokens):
+        return
     layers = bench.states(tokens).layers
     ids = [i for i in run.ids or bench.ids if type(i) is int and 0 <= i < len(layers)]
-    if ids and forward.position < len(tokens):
+    if ids:
         yield tuple(layers[i, forward.position :] for i in ids)
 
 
@@ -380,8 +380,7 @@ def verdict(bench: Bench, judged: Judged, *, expected: str, example: Any = None)
     if not judged.rows and not judged.findings:
         raise HarnessError("no row was compared: the clause saw nothing")
     findings = tuple(
-        replace(f, example=f.example if f.example is not None else example)
-        for f in judged.findings
+        replace(f, example=f.example if f.example is not None else example) for f in judged.findings
     )
     return Verdict(
         findings=findings,

@@ -16,7 +16,14 @@ __all__ = ["hook_present", "hook_reach"]
     "HOOK-PRESENT",
     "The target's class offers the capture hook that the engine asks for.",
     needs=("hook",),
-    catches=("vllm#45319", "sglang#34771", "vllm#33329", "vllm#25134", "sglang#24985", "vllm#45546"),
+    catches=(
+        "vllm#45319",
+        "sglang#34771",
+        "vllm#33329",
+        "vllm#25134",
+        "sglang#24985",
+        "vllm#45546",
+    ),
 )
 def hook_present(bench: Bench) -> Verdict:
     """Missing on the wrapper though the body captures, or absent altogether."""

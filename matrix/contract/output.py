@@ -40,7 +40,10 @@ def output_lossless(bench: Bench) -> Verdict:
     runs = bench.run(*requests)
     found, worst = differing(bench, runs, "speculative output")
     found += [
-        Finding(Fault.OUTPUT_DIFFERS, f"{len(run.generation.tokens)} tokens, {run.request.max_tokens} due")
+        Finding(
+            Fault.OUTPUT_DIFFERS,
+            f"{len(run.generation.tokens)} tokens, {run.request.max_tokens} due",
+        )
         for run in runs
         if len(run.generation.tokens) != run.request.max_tokens and not found
     ][:1]
@@ -125,8 +128,10 @@ def output_stop(bench: Bench) -> Verdict:
     found = []
     for run, tokens in zip(runs, due, strict=True):
         if run.generation.tokens != tokens and not _tied(bench, run, tokens):
-            cut = f"stop {run.request.stop}" if run.request.stop else f"{run.request.max_tokens} tokens"
-            text = f"cut at {cut}: {len(run.generation.tokens)} tokens, {len(tokens)} due"
+            where = f"{run.request.max_tokens} tokens"
+            if run.request.stop:
+                where = f"stop {run.request.stop}"
+            text = f"cut at {where}: {len(run.generation.tokens)} tokens, {len(tokens)} due"
             found.append(Finding(Fault.OUTPUT_DIFFERS, text, example={"prompt": prompt}))
     return Verdict(
         tuple(found[:1]),
@@ -182,7 +187,9 @@ def output_k(bench: Bench) -> Verdict:
 )
 def output_counters(bench: Bench) -> Verdict:
     """1 + sum(accepted + 1) - emitted lies in 0..k, and is 0 where nothing was cut."""
-    requests = [Request(prompt, n) for prompt, n in zip(bench.prompts(3, 8, 15), (9, 20, 31), strict=False)]
+    requests = [
+        Request(prompt, n) for prompt, n in zip(bench.prompts(3, 8, 15), (9, 20, 31), strict=False)
+    ]
     if bench.has("inject") and bench.examples.only is None:
         requests += [
             forcing(bench, {"prompt": bench.prompts(9, salt="forced")[0], "accept": accept})
@@ -212,7 +219,9 @@ def _inconsistent(run: Run) -> list[Finding]:
     # A cut can only fall into the last step: without it the sum must be short of the whole.
     cut = bool(counts) and 1 + sum(counts[:-1]) < emitted
     if not 0 <= over <= most or (over and not cut):
-        text = f"1 + sum(accepted + 1) is {over} over the {emitted} tokens emitted, 0..{most} is legal"
+        text = (
+            f"1 + sum(accepted + 1) is {over} over the {emitted} tokens emitted, 0..{most} is legal"
+        )
         return [Finding(Fault.COUNTERS_WRONG, text, example={"prompt": run.request.prompt})]
     return []
 

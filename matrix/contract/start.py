@@ -48,7 +48,14 @@ def start_plain(bench: Bench) -> Verdict:
 @clause(
     "START-LOAD",
     "The engine starts the pair with speculation on.",
-    catches=("vllm#45319", "sglang#34771", "vllm#33329", "vllm#25134", "sglang#35784", "vllm#24967"),
+    catches=(
+        "vllm#45319",
+        "sglang#34771",
+        "vllm#33329",
+        "vllm#25134",
+        "sglang#35784",
+        "vllm#24967",
+    ),
 )
 def start_load(bench: Bench) -> Verdict:
     """A refused start is a finding, with the engine's own words."""
@@ -71,8 +78,10 @@ def start_decode(bench: Bench) -> Verdict:
     runs = bench.run(Request(bench.prompts(9)[0], 2 * bench.twin.block_size + 2))
     steps = [len(step.drafted) for step in runs[0].generation.steps]
     drafting = sum(count > 0 for count in steps)
-    found = () if drafting >= 2 else (
-        Finding(Fault.SPEC_INACTIVE, f"{drafting} steps with drafts, at least 2 are due"),
+    found = (
+        ()
+        if drafting >= 2
+        else (Finding(Fault.SPEC_INACTIVE, f"{drafting} steps with drafts, at least 2 are due"),)
     )
     return Verdict(found, expected="2 or more draft steps", actual=f"{drafting} draft steps")
 
@@ -87,8 +96,10 @@ def start_spec(bench: Bench) -> Verdict:
     runs = bench.run(*(Request(prompt, 16) for prompt in bench.prompts(5, 12)))
     drafted = [sum(len(s.drafted) for s in run.generation.steps) for run in runs]
     accepted = [sum(s.accepted for s in run.generation.steps) for run in runs]
-    found = () if all(drafted) else (
-        Finding(Fault.SPEC_INACTIVE, f"tokens drafted per request: {drafted}"),
+    found = (
+        ()
+        if all(drafted)
+        else (Finding(Fault.SPEC_INACTIVE, f"tokens drafted per request: {drafted}"),)
     )
     return Verdict(
         found,
@@ -111,9 +122,7 @@ def start_pure(bench: Bench) -> Verdict | Skip:
             why = bench.refused.get(settings, "its worker ended")
             return Skip("start-failed", f"no {settings} start to compare with: {why}")
     plain, main = (_flat(bench.started[name].target) for name in ("plain", "main"))
-    changed = sorted(
-        key for key in plain.keys() | main.keys() if plain.get(key) != main.get(key)
-    )
+    changed = sorted(key for key in plain.keys() | main.keys() if plain.get(key) != main.get(key))
     found = tuple(
         Finding(
             Fault.TARGET_CHANGED,

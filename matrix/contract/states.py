@@ -127,7 +127,10 @@ def aux_decode(bench: Bench) -> Verdict:
             worst.worst, worst.planes = judged.worst, judged.planes
         return judged.findings
 
-    mixed = {"prompt": bench.prompts(9, salt="forced")[0], "accept": [bench.drafts, 0, 1, bench.drafts // 2]}
+    mixed = {
+        "prompt": bench.prompts(9, salt="forced")[0],
+        "accept": [bench.drafts, 0, 1, bench.drafts // 2],
+    }
     search = fuzz(bench, forced(bench), check, always=[mixed])
     worst.findings = list(search.causes)
     return verdict(bench, worst, expected="states of the emitted sequence, accepted rows only")

@@ -105,7 +105,13 @@ def _used(done: Probe, label: Fault, how: str) -> list[Finding]:
     "TAP-VALID",
     "Every legal layer configuration, of any size, gives the planes that it asks for.",
     needs=("planes", "configure"),
-    catches=("vllm#40727", "sglang#22836", "vllm#48113", "sglang#38096", "vllm-project/speculators#440"),
+    catches=(
+        "vllm#40727",
+        "sglang#22836",
+        "vllm#48113",
+        "sglang#38096",
+        "vllm-project/speculators#440",
+    ),
 )
 def tap_valid(bench: Bench) -> Verdict:
     """Unique, increasing ids of any count; the last layer has a clause of its own."""
@@ -137,10 +143,11 @@ def tap_last(bench: Bench) -> Verdict:
     done = probe(bench, example["ids"], prompt)
     worst = Judged()
     found = _right(bench, done, worst, "TAP-LAST")
+    both: tuple[Final, ...] = ("raw", "normed")
     forms = [
         form
-        for form in ("raw", "normed")
-        if done.run and not _delivered(bench, done, example["ids"], Judged(), form)  # type: ignore[arg-type]
+        for form in both
+        if done.run and not _delivered(bench, done, example["ids"], Judged(), form)
     ]
     if not found and wanted != "unknown" and wanted not in forms:
         label = Fault.NORM_APPLIED if wanted == "raw" else Fault.NORM_MISSING

@@ -96,8 +96,12 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=watch_driver, daemon=True).start()
     source, sink = os.pipe()
-    worker = subprocess.Popen(  # noqa: S603 - the driver's own command line, from a list
-        command, stdin=subprocess.DEVNULL, stdout=sink, stderr=sink, pass_fds=(int(calls), int(replies))
+    worker = subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=sink,
+        stderr=sink,
+        pass_fds=(int(calls), int(replies)),
     )
     # Only the worker may hold these: its end must reach the driver as end of file.
     for fd in (sink, int(calls), int(replies)):

@@ -45,8 +45,9 @@ class Array(msgspec.Struct, frozen=True):
 
     def numpy(self) -> FloatArray:
         """The values, as float32 or float64, read-only."""
-        kind = np.float64 if self.dtype == "float64" else np.float32
-        return np.frombuffer(self.data, dtype=kind).reshape(self.shape)
+        if self.dtype == "float64":
+            return np.frombuffer(self.data, dtype=np.float64).reshape(self.shape)
+        return np.frombuffer(self.data, dtype=np.float32).reshape(self.shape)
 
 
 class Inject(msgspec.Struct, frozen=True):

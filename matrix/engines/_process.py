@@ -133,9 +133,7 @@ class Worker:
         until = time.monotonic() + deadline
         self._send(encode_call(method, args), method, until, deadline)
         head = self._receive(HEADER, method, until, deadline)
-        reply = decode_reply(
-            self._receive(int.from_bytes(head, "big"), method, until, deadline)
-        )
+        reply = decode_reply(self._receive(int.from_bytes(head, "big"), method, until, deadline))
         if isinstance(reply, Failed):
             cls = getattr(errors, reply.type_name, HarnessError)
             raise cls(reply.text)

@@ -26,8 +26,7 @@ HEADER = 8
 _OURS = str(Path(__file__).parent)
 _encode = msgspec.msgpack.encode
 _decode_call = msgspec.msgpack.Decoder(Call).decode
-decode_reply: Callable[[bytes], Reply | Raised | Failed]
-decode_reply = msgspec.msgpack.Decoder(Reply | Raised | Failed).decode  # type: ignore[assignment]
+decode_reply = msgspec.msgpack.Decoder(Reply | Raised | Failed).decode
 
 
 def frame(payload: bytes) -> bytes:

@@ -30,13 +30,14 @@ from matrix.engines._messages import (
     Hook,
     Identity,
     LogitRows,
+    Raised,
     Request,
     Started,
     StartSpec,
     Step,
 )
-from matrix.engines._watch import Call, Drafts, Watch
 from matrix.engines._rpc import raised
+from matrix.engines._watch import Call, Drafts, Watch
 from matrix.errors import AdapterError
 
 __all__ = ["TransformersEngine"]
@@ -139,7 +140,6 @@ class TransformersEngine:
         """Forget the models."""
         self.target = self.draft = self.started_draft = None
 
-    @torch.inference_mode()
     def _plain(self, request: Request) -> Generation:
         prompt = torch.tensor([request.prompt], device=self.target.device)
         out = self.target.generate(
@@ -157,7 +157,7 @@ class TransformersEngine:
         prompt = torch.tensor([request.prompt], device=self.target.device)
         block = None if request.drafts is None else request.drafts + 1
         tokens: list[int] = []
-        error = None
+        error: Raised | None = None
         with _watching(self.target, self.draft, request) as watch:
             try:
                 out = dflash.model.dflash_generate(
@@ -171,9 +171,10 @@ class TransformersEngine:
                 )
                 tokens = out[0, prompt.shape[1] :].tolist()
             except Exception as failure:
-                error = raised(failure)
-                if isinstance(error, Failed):
+                said = raised(failure)
+                if isinstance(said, Failed):
                     raise
+                error = said
         return Generation(
             tokens=tokens,
             finish=_finish(tokens, request),

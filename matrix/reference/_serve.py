@@ -20,8 +20,8 @@ from matrix.reference._arrays import GreedyRun, StateArrays
 from matrix.reference._layers import capture
 from matrix.reference._models import Models, fingerprint
 from matrix.reference._store import Store
-from matrix.registry import Pair  # noqa: TC001 - calls are decoded by these annotations
-from matrix.twins import Twin  # noqa: TC001
+from matrix.registry import Pair
+from matrix.twins import Twin
 
 __all__ = ["ReferenceServer"]
 

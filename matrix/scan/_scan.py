@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["scan"]
 
 _ENGINES: Final[dict[str, Engine]] = {"vllm": _vllm, "sglang": _sglang}
+_BODIES: Final = {part for path in BODY_PATHS for part in path.split(".")}
 _HOOK_WORDS: Final = tuple(name.encode() for name in sorted(HOOKS))
 
 
@@ -144,7 +145,7 @@ def _names_used(facts: ModuleFacts) -> set[str]:
     refs: list[Ref] = list(facts.entries)
     for cls in facts.classes.values():
         refs += cls.bases
-        refs += [ref for many in cls.children.values() for ref in many]
+        refs += [ref for name in _BODIES for ref in cls.children.get(name, ())]
         refs += cls.init_args.values()
         refs += [attr.ref for many in cls.attrs.values() for attr in many if attr.ref]
     names: set[str] = set()

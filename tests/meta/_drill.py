@@ -27,7 +27,9 @@ def planted(kind: str, engine: str) -> list[Path]:
     return sorted((HERE / kind / engine).glob("*.py"))
 
 
-def drill(inject: Path | None, reference: Reference, out: Path, rows: Path, **options: Any) -> list[Cell]:
+def drill(
+    inject: Path | None, reference: Reference, out: Path, rows: Path, **options: Any
+) -> list[Cell]:
     """Every cell of the tiny row, with `inject` run first in the worker."""
     known = registry.load([rows])
     plan = Plan(

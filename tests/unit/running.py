@@ -14,6 +14,7 @@ ROOT: Final = HERE.parents[1]
 sys.path.insert(0, str(HERE / "contract"))
 
 import fake_engine  # noqa: E402 - it lies in the folder above
+from fake_engine import PAIR  # noqa: E402
 
 from matrix._plan import Plan  # noqa: E402
 from matrix.engines import RemoteEngine, Worker  # noqa: E402
@@ -25,6 +26,21 @@ if TYPE_CHECKING:
 
     from matrix.registry import Pair
     from matrix.twins import Twin
+
+__all__ = [
+    "HERE",
+    "PAIR",
+    "QUICK",
+    "FakeReference",
+    "Ran",
+    "below",
+    "cli",
+    "command",
+    "injected",
+    "plan",
+    "rows_file",
+    "started",
+]
 
 INJECT = """
 import ctypes, os, signal, sys, time
@@ -84,7 +100,7 @@ def plan(folder: Path, *clauses: str, **changes: Any) -> Plan:
     options: dict[str, Any] = {"inject": changes.pop("inject", None) or injected(folder)}
     if clauses:
         options["clauses"] = frozenset(clauses)
-    return Plan("transformers", (fake_engine.PAIR,), folder / "run", **options, **changes)
+    return Plan("transformers", (PAIR,), folder / "run", **options, **changes)
 
 
 class Ran:

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fake_engine import PAIR
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from running import PAIR
 
 from matrix._plan import Plan, select_clauses
 from matrix.contract import CLAUSES

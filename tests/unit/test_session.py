@@ -8,18 +8,18 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import fake_engine
 import pytest
-from running import FakeReference, below, injected, plan
+from running import HERE, PAIR, FakeReference, below, injected, plan
 
 from matrix.contract import CLAUSES
 from matrix.results import Cell, Outcome, Reason, RunHeader, StartLine, read
 from matrix.session import INSTALL, Session, new_run_id
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from matrix._plan import Plan
 
 P = Outcome.PASS
@@ -27,7 +27,7 @@ QUICK = ("START-LOAD", "START-SPEC")
 
 
 def several(planned: Plan, *keys: str) -> Plan:
-    return replace(planned, pairs=tuple(replace(fake_engine.PAIR, key=key) for key in keys))
+    return replace(planned, pairs=tuple(replace(PAIR, key=key) for key in keys))
 
 
 def run(planned: Plan) -> Session:
@@ -142,7 +142,7 @@ def test_an_interpreter_without_our_dependencies_is_a_skip_too(tmp_path: Path) -
 def test_an_engine_that_cannot_say_who_it_is_makes_every_cell_say_so(
     tmp_path: Path, text: str, outcome: Outcome, words: str
 ) -> None:
-    path = f"import sys; sys.path.insert(0, {str(Path(fake_engine.__file__).parent)!r})\n"
+    path = f"import sys; sys.path.insert(0, {str(HERE / 'contract')!r})\n"
     session = run(plan(tmp_path, *QUICK, inject=served(tmp_path, path + text)))
     assert {(cell.outcome, cell.reason_code) for cell in session.cells} == {(outcome, None)}
     assert all(words in cell.detail for cell in session.cells)

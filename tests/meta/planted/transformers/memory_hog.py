@@ -9,7 +9,7 @@ calls = []
 def planted(hidden_states, layer_ids):
     calls.append(1)
     if len(calls) == 40:
-        hog = [bytearray(b"x") * (64 << 20) for _ in range(200)]
+        calls.extend(bytearray(b"x") * (64 << 20) for _ in range(200))
     return extract(hidden_states, layer_ids)
 
 

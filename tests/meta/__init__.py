@@ -1,0 +1,1 @@
+"""Proofs that the matrix bites; installed as `matrix._meta`."""
