@@ -34,7 +34,8 @@ class Plan:
     dtype: str = "float32"
     seed: int = 0
     max_examples: int = 12
-    derandomize: bool = True
+    profile: str = "ci"
+    """Hypothesis profile: `ci` tries the same inputs for the same seed, `nightly` new ones."""
     example: Any = None
     """Replay this input and no other."""
     deadlines: Deadlines = field(default_factory=Deadlines)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import secrets
 import sys
 from collections.abc import Sequence
 from contextlib import closing
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 __all__ = ["main", "make_plan", "parse"]
 
 INTERRUPTED: Final = 130
+PROFILES: Final = {"ci": 12, "nightly": 500}
+"""Hypothesis profile -> inputs that a fuzzed clause tries, unless `--max-examples` says it."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -159,7 +162,8 @@ def _run(sub: Sub) -> None:
     add("--dtype", default="float32", choices=("float32", "bfloat16", "float16"))
     add("--out", type=Path, default=Path("reports"), metavar="DIR")
     add("--max-examples", type=_positive, default=None, metavar="N")
-    add("--seed", type=int, default=0, metavar="S")
+    add("--seed", type=int, default=None, metavar="S")
+    add("--profile", choices=tuple(PROFILES), default="ci", help="of Hypothesis")
     add("--example", metavar="JSON", help="replay one input")
     add("--timeout", default="", metavar="start=..,call=..,clause=..,row=..")
     add("--inject", type=Path, metavar="FILE.py", help="run first in the worker: a planted fault")
@@ -209,8 +213,12 @@ def make_plan(args: argparse.Namespace, out: Path) -> Plan:
     python = {**user_config(Path.cwd()).python, **_pythons(args.python)}
     if args.inject and not args.inject.is_file():
         raise UsageError(f"--inject {args.inject}: no such file")
+    # A nightly run looks at new inputs every time; the journal keeps the seed that gave them.
+    seed = args.seed if args.seed is not None else 0
+    if args.seed is None and args.profile == "nightly":
+        seed = secrets.randbelow(1 << 32)
     optional = {
-        "max_examples": args.max_examples,
+        "max_examples": args.max_examples or PROFILES[args.profile],
         "memory_mb": args.memory_mb,
         "python": python.get(args.engine),
     }
@@ -221,7 +229,8 @@ def make_plan(args: argparse.Namespace, out: Path) -> Plan:
         clauses=select_clauses(args.clause),
         expectations=registry.expectations,
         dtype=args.dtype,
-        seed=args.seed,
+        seed=seed,
+        profile=args.profile,
         example=_json(args.example),
         deadlines=Deadlines.parse(args.timeout),
         inject=args.inject,

@@ -293,7 +293,7 @@ class Row:
             pinned=tuple(example for row in rows for example in row.examples),
             saved=_examples.load(self.plan.engine, self.pair.key, clause.id),
             known=frozenset(row.fault for row in rows),
-            derandomize=self.plan.derandomize,
+            profile=self.plan.profile,
         )
 
     def _harness_failed(self, clause: Clause, error: HarnessError, at: At) -> None:

@@ -6,8 +6,7 @@ hook, the planes, the output, and last the layer ids, which reconfigure the engi
 
 from __future__ import annotations
 
-# The order of these imports is the order of the clauses.
-from matrix.contract import hook, output, start, states, tap  # noqa: F401
+from matrix.contract import hook, output, start, states, tap  # noqa: F401 - they fill CLAUSES
 from matrix.contract._bench import TOLERANCE, Bench, Examples, Oracle, Run
 from matrix.contract._clause import CLAUSES, Clause, Finding, Skip, Verdict
 from matrix.contract._planes import death
@@ -25,3 +24,10 @@ __all__ = [
     "Verdict",
     "death",
 ]
+
+_FAMILIES = ("START", "HOOK", "AUX", "OUTPUT", "TAP")
+
+for _clause in sorted(
+    CLAUSES.values(), key=lambda clause: _FAMILIES.index(clause.id.partition("-")[0])
+):
+    CLAUSES[_clause.id] = CLAUSES.pop(_clause.id)

@@ -67,7 +67,8 @@ class Examples:
     """What earlier runs shrank to: replayed first."""
     known: frozenset[Fault] = frozenset()
     """Labels that rows expect: the search for others goes on past them."""
-    derandomize: bool = True
+    profile: str = "ci"
+    """Hypothesis profile, see `matrix.strategies.register_profiles`."""
 
 
 @dataclass

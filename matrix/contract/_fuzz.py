@@ -16,6 +16,7 @@ import hypothesis
 from hypothesis import HealthCheck, Phase
 from hypothesis.strategies import SearchStrategy
 
+from matrix import strategies
 from matrix.contract._bench import Bench
 from matrix.contract._clause import Finding
 from matrix.contract._planes import merge
@@ -61,6 +62,7 @@ def fuzz(
         check: finds what is wrong with one input.
         always: inputs that the clause tries whatever the seed.
     """
+    strategies.register_profiles()
     search, examples = Search(), bench.examples
     bench.tried = search.tried
     if examples.only is not None:
@@ -99,9 +101,12 @@ def _one_new(
     shrinking: list[float] = []
     smallest: list[Finding] = []
 
+    # Every profile follows the seed: the same one tries the same inputs, and the journal has it.
+    @hypothesis.seed(bench.examples.seed)
     @hypothesis.settings(
+        hypothesis.settings.get_profile(bench.examples.profile),
         max_examples=bench.examples.count,
-        derandomize=bench.examples.derandomize,
+        derandomize=False,
         database=None,
         deadline=None,
         phases=(Phase.explicit, Phase.generate, Phase.target, Phase.shrink),
@@ -120,8 +125,6 @@ def _one_new(
                 smallest.append(finding)
                 raise _New(finding.label)
 
-    if not bench.examples.derandomize:
-        search_one = hypothesis.seed(bench.examples.seed)(search_one)
     try:
         search_one()
     except _New:

@@ -45,6 +45,12 @@ class Judged:
     planes: list[dict[str, Any]] = field(default_factory=list)
     """Per plane of the worst run: asked, matched, distances to every layer."""
 
+    def take(self, other: Judged) -> None:
+        """Count the rows of another judgement, and keep the worse of the two planes."""
+        self.rows += other.rows
+        if other.worst >= self.worst:
+            self.worst, self.planes = other.worst, other.planes
+
 
 def _split(arrays: Sequence[Array], width: int) -> tuple[tuple[FloatArray, ...], str] | None:
     """Planes `[T, H]` out of one concatenated array or one array a plane; `None`: no such split."""

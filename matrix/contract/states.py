@@ -9,7 +9,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from hypothesis import strategies as st
 
+from matrix import strategies
 from matrix.contract._bench import Bench, Run
 from matrix.contract._clause import Finding, Verdict, clause
 from matrix.contract._fuzz import fuzz
@@ -122,9 +124,7 @@ def aux_decode(bench: Bench) -> Verdict:
         judged, _ = _judged(
             bench, "AUX-DECODE", [forcing(bench, example)], ("verify",), Phase.DECODE
         )
-        worst.rows += judged.rows
-        if judged.worst >= worst.worst:
-            worst.worst, worst.planes = judged.worst, judged.planes
+        worst.take(judged)
         return judged.findings
 
     mixed = {
@@ -143,13 +143,22 @@ def aux_decode(bench: Bench) -> Verdict:
     catches=("sglang#36548", "vllm#42971", "atlas#693"),
 )
 def aux_batch(bench: Bench) -> Verdict:
-    """Four requests of different lengths at once, prefill and decode."""
-    requests = [
-        Request(prompt, 12, salt=f"batch-{i}")
-        for i, prompt in enumerate(bench.prompts(3, 21, 9, 34, salt="batch"))
-    ]
-    judged, _ = _judged(bench, "AUX-BATCH", requests, ("prefill", "verify"), Phase.BATCH)
-    return verdict(bench, judged, expected="each request's own states")
+    """Two to four requests of different lengths at once, prefill and decode."""
+    worst = Judged()
+
+    def check(example: dict[str, Any]) -> list[Finding]:
+        requests = [
+            Request(prompt, 12, salt=f"batch-{i}") for i, prompt in enumerate(example["prompts"])
+        ]
+        judged, _ = _judged(bench, "AUX-BATCH", requests, ("prefill", "verify"), Phase.BATCH)
+        worst.take(judged)
+        return judged.findings
+
+    batches = strategies.batches(bench.twin.vocab_size, mask_token_id=bench.twin.mask_token_id)
+    inputs = st.fixed_dictionaries({"prompts": batches})
+    fixed = {"prompts": bench.prompts(3, 21, 9, 34, salt="batch")}
+    worst.findings = list(fuzz(bench, inputs, check, always=[fixed]).causes)
+    return verdict(bench, worst, expected="each request's own states")
 
 
 @clause(

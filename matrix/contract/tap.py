@@ -82,9 +82,7 @@ def _delivered(
     if done.run is None:
         return []
     judged = judge(bench, [done.run], ids, final=final)
-    worst.rows += judged.rows
-    if judged.worst >= worst.worst:
-        worst.worst, worst.planes = judged.worst, judged.planes
+    worst.take(judged)
     return judged.findings
 
 

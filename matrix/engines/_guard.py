@@ -14,6 +14,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -76,17 +77,35 @@ def watch_driver() -> None:
             os.kill(pid, signal.SIGKILL)
 
 
+def secrets() -> list[bytes]:
+    """Values of the environment that must not reach the log, longest first."""
+    names = re.compile(r"HF_TOKEN|.*_(KEY|TOKEN|SECRET)", re.IGNORECASE)
+    found = [v.encode() for k, v in os.environ.items() if names.fullmatch(k) and len(v) >= 6]
+    return sorted(found, key=len, reverse=True)
+
+
 def pump(source: int, log: Path, ceiling: int) -> None:
-    """Copy the worker's output to the log up to `ceiling` bytes; go on draining after that."""
-    written = 0
+    """Copy the worker's output to the log up to `ceiling` bytes; go on draining after that.
+
+    Secrets are hidden. So that one on the border of two reads is seen whole, as many bytes as a
+    secret has wait for the next read.
+    """
+    written, hidden, kept = 0, secrets(), b""
+    wait = max(map(len, hidden), default=1) - 1
     with log.open("ab", buffering=0) as sink:
         while part := os.read(source, 1 << 16):
             if written >= ceiling:
                 continue
-            sink.write(part[: ceiling - written])
-            written += len(part)
+            data = kept + part
+            for secret in hidden:
+                data = data.replace(secret, b"***")
+            border = max(len(data) - wait, 0)
+            kept = data[border:]
+            written += sink.write(data[: min(border, ceiling - written)])
             if written >= ceiling:
                 sink.write(b"\n[cut: the output passed %d bytes]\n" % ceiling)
+                kept = b""
+        sink.write(kept)
 
 
 def main() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from typing import TYPE_CHECKING, Final
 
 from matrix.scan._facts import Attr, ClassFacts, Ref
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
 
 __all__ = ["class_facts", "value_attr"]
 
+_BUILDER: Final = re.compile(
+    r"_?(init|build|create|make|get|load)_|(language_)?model$|llm$|backbone$|transformer$|decoder$"
+)
 _LONGEST_BUILDER: Final = 4000
 """Characters; what is longer runs modules and makes none."""
 
@@ -72,9 +76,9 @@ def value_attr(value: ast.expr, *, guarded: bool) -> Attr:
 
 
 def _may_build(node: Function, text: str) -> bool:
-    """Whether a method may be one that makes a module; those that run one are long and many."""
-    runs = "forward" in node.name or "load_weights" in node.name
-    return "return" in text and not runs and len(text) < _LONGEST_BUILDER
+    """Whether a method may be one that makes a module, or a property that holds one."""
+    named = _BUILDER.match(node.name) is not None
+    return named and "return" in text and len(text) < _LONGEST_BUILDER
 
 
 def _builders(facts: ClassFacts, node: Function) -> None:

@@ -5,7 +5,10 @@ from __future__ import annotations
 import msgspec
 
 from matrix.faults import Severity, worst_first
-from matrix.scan._result import Architecture, Finding, ScanResult
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from matrix.scan._result import Architecture, Finding, ScanResult
 
 __all__ = ["Change", "Diff", "compare"]
 

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from matrix.faults import Fault, severity_of
-from matrix.scan._engine import Engine, Registered, Way
-from matrix.scan._resolve import Cls, Owner
 from matrix.scan._result import Captures, Finding
-from matrix.scan._trace import Hook, Stored, Trace, drops_of, forward_of, returns_of, sites
+from matrix.scan._trace import Hook, Stored, Trace, drops_of, returns_of, sites, unpacks_of
 
 if TYPE_CHECKING:
+    from matrix.scan._engine import Engine, Registered, Way
+    from matrix.scan._resolve import Cls, Owner
     from collections.abc import Iterator
 
     from matrix.scan._facts import Site
@@ -324,7 +324,7 @@ def _pp_silent(case: Case) -> Iterator[Finding]:
 
 
 def _unpack(case: Case) -> Iterator[Finding]:
-    """SRC-UNPACK: the body returns more or fewer values than the wrapper takes apart."""
+    """SRC-UNPACK: planes are returned in one shape and taken apart in another, or dropped."""
     if case.trace is None:
         return
     for held in case.trace.stored:
@@ -335,22 +335,25 @@ def _unpack(case: Case) -> Iterator[Finding]:
             )
             fix = "return the planes beside the hidden states"
             yield _finding(case.wrapper, "SRC-UNPACK", Fault.UNPACK_MISMATCH, at, text, fix)
-    forward = forward_of(case.wrapper)
-    given = {
-        (length, cls, line)
-        for held in case.trace.stored
-        if held.body.cls != case.wrapper.cls
-        for cls, length, line in returns_of(held.body)
-    }
-    if forward is None or not given or not forward[1].unpacks:
+        yield from _handed_on(case, held)
+
+
+def _handed_on(case: Case, held: Stored) -> Iterator[Finding]:
+    """What the object around the body does with what the body returns."""
+    assert case.trace is not None
+    around = [s.owner for s in case.trace.steps if s.owner.cls != held.body.cls]
+    given = sorted(returns_of(held.body), key=lambda r: (r[0].name, r[2]))
+    if not around or not given:
         return
-    cls, hand_over = forward
-    lengths = {length for length, _, _ in given}
-    for taken, line in hand_over.unpacks:
-        if taken in lengths:
+    taken = list(unpacks_of(around[-1]))
+    if not taken and not _one_hook(case):
+        case.unknown.append(f"hand-over: what {around[-1].cls.name}.forward does with the planes")
+    lengths = {length for _, length, _ in given}
+    for cls, length, line in taken:
+        if length in lengths:
             continue
-        shown = ", ".join(f"{where.name}:{at}" for _, where, at in sorted(given, key=str))
-        text = f"takes {taken} values apart where {shown} returns {min(lengths)}"
+        shown = ", ".join(f"{where.name}:{at}" for where, _, at in given)
+        text = f"takes {length} values apart where {shown} returns {min(lengths)}"
         fix = "take apart as many values as the body returns"
         rule = "SRC-UNPACK"
         yield _finding(case.wrapper, rule, Fault.UNPACK_MISMATCH, (cls, line), text, fix)

@@ -11,14 +11,16 @@ import re
 import stat
 import sys
 import zipfile
-from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Final
+from typing import Final, TYPE_CHECKING
 
 from matrix.errors import SourceError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
 
 __all__ = ["ENGINES", "Source", "download", "installed", "open_source", "release"]
 

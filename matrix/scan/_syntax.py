@@ -12,17 +12,20 @@ __all__ = ["Function", "dotted", "last_name", "own_nodes", "statements", "target
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
+_BLOCKS = (ast.If, ast.For, ast.While, ast.With, ast.Try)
+
 
 def statements(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
     """Every statement of a function, nested blocks included, nested functions and classes not."""
-    for node in body:
+    rest = [*body][::-1]
+    while rest:
+        node = rest.pop()
         yield node
-        if isinstance(node, Function | ast.ClassDef):
-            continue
-        for block in ("body", "orelse", "finalbody"):
-            yield from statements(getattr(node, block, ()))
-        for handler in getattr(node, "handlers", ()):
-            yield from statements(handler.body)
+        if isinstance(node, _BLOCKS):
+            inner = [*node.body, *getattr(node, "orelse", ()), *getattr(node, "finalbody", ())]
+            for handler in getattr(node, "handlers", ()):
+                inner += handler.body
+            rest += inner[::-1]
 
 
 def targets(node: ast.Assign | ast.AnnAssign) -> list[ast.expr]:

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from matrix.scan._facts import ClassFacts, Effect, Forward, Setter, Site
 from matrix.scan._resolve import Cls, External, Owner, Untold
 from matrix.scan._words import FLAG
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from matrix.scan._facts import ClassFacts, Effect, Setter, Site
 
 __all__ = [
     "BODY_PATHS",
@@ -19,9 +22,9 @@ __all__ = [
     "body_of",
     "drops_of",
     "follow",
-    "forward_of",
     "returns_of",
     "sites",
+    "unpacks_of",
 ]
 
 BODY_PATHS = (
@@ -226,12 +229,12 @@ def body_of(wrapper: Owner) -> tuple[Owner | None, list[str]]:
     return first, untold
 
 
-def forward_of(owner: Owner) -> tuple[Cls, Forward] | None:
-    """How the class that defines `forward` hands planes on."""
-    for cls, _ in owner.attrs("forward"):
+def unpacks_of(owner: Owner) -> Iterator[tuple[Cls, int, int]]:
+    """(class, length, line) of every assignment in which `forward` takes planes out of a tuple."""
+    for cls in running(owner, "forward"):
         forward = cls.facts.forwards.get("forward")
-        return None if forward is None else (cls, forward)
-    return None
+        for length, line in forward.unpacks if forward else ():
+            yield cls, length, line
 
 
 def returns_of(body: Owner) -> Iterator[tuple[Cls, int, int]]:

@@ -108,10 +108,14 @@ class Ran:
 
     def __init__(self, planned: Plan) -> None:
         self.lines: list[Cell | StartLine] = []
-        worker = Worker(planned.engine, planned.out / "w.log", planned.python, planned.inject)
-        identity = fake_engine.FakeEngine().identify()
-        if not worker.gone:
-            identity = RemoteEngine(worker, planned.deadlines).identify()
+        worker = Worker(
+            planned.engine,
+            planned.out / "w.log",
+            planned.python,
+            planned.inject,
+            memory_mb=planned.memory_mb,
+        )
+        identity = RemoteEngine(worker, planned.deadlines).identify()
         self.row = Row(
             planned,
             planned.pairs[0],

@@ -291,6 +291,15 @@ def test_unpack_when_lengths_differ(judge: Judge) -> None:
     assert "takes 2 values apart" in arch.findings[0].message
 
 
+def test_planes_that_nobody_takes_apart_are_undecided(judge: Judge) -> None:
+    old = """        if self.capture_aux_hidden_states:
+            hidden_states, aux_hidden_states = hidden_states
+"""
+    arch = only(judge("sglang", {LLAMA: (old, "")}), "LlamaForCausalLM")
+    assert arch.findings == []
+    assert arch.unknown == ["hand-over: what LlamaForCausalLM.forward does with the planes"]
+
+
 def test_unpack_when_a_subclass_takes_the_planes_for_something_else(judge: Judge) -> None:
     other = """
 class OtherModel(LlamaModel):
