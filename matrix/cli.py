@@ -52,6 +52,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
     """Parse a command line; a usage error ends the process with exit code 2, as argparse does."""
+    from matrix.scan import register as register_scan
+
     parser = argparse.ArgumentParser(
         prog="dflash-matrix", description="Contract test matrix for DFlash speculative decoding."
     )
@@ -64,6 +66,7 @@ def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
     _diff(sub)
     _baseline(sub)
     _cache(sub)
+    register_scan(sub)
     return parser.parse_args(argv)
 
 

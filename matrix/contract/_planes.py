@@ -363,22 +363,27 @@ def _common(one: Sequence[int], other: Sequence[int]) -> int:
     return next((i for i, (a, b) in pairs if a != b), min(len(one), len(other)))
 
 
-def merge(findings: Iterable[Finding]) -> list[Finding]:
-    """The first finding of each label.
+_LOOKS_LIKE: Mapping[Fault, frozenset[Fault]] = {
+    # A plane of the forward before looks like moved rows where every forward had one row.
+    Fault.PLANE_STALE: frozenset({Fault.ROW_SHIFT}),
+    # A plane that is one layer off equals its neighbour's, where both were asked for.
+    Fault.TAP_SHIFT_BEFORE: frozenset({Fault.PLANE_REPEATED}),
+    Fault.TAP_SHIFT_AFTER: frozenset({Fault.PLANE_REPEATED}),
+    # With a plane left out, those behind it look shifted where neighbours were asked for.
+    Fault.PLANE_MISSING: frozenset({Fault.TAP_SHIFT_BEFORE, Fault.TAP_SHIFT_AFTER}),
+    Fault.TAP_DUP_SILENT: frozenset({Fault.TAP_SHIFT_BEFORE, Fault.TAP_SHIFT_AFTER}),
+}
+"""Cause -> what the same cause can look like on an input that shows less of it."""
 
-    A plane that is one layer off equals its neighbour's plane where both were asked for, and looks
-    repeated there; where a shift is seen without such a neighbour, the shift is the cause. Likewise
-    a plane of the forward before looks like moved rows where every forward had one row.
-    """
+
+def merge(findings: Iterable[Finding]) -> list[Finding]:
+    """One finding a cause, over several inputs; a name goes before what no candidate fitted."""
     first: dict[Fault, Finding] = {}
     for finding in findings:
         first.setdefault(finding.label, finding)
-    if Fault.PLANE_STALE in first:
-        first.pop(Fault.ROW_SHIFT, None)
-    if first.keys() & {Fault.TAP_SHIFT_BEFORE, Fault.TAP_SHIFT_AFTER}:
-        first.pop(Fault.PLANE_REPEATED, None)
-    # A name that one example gave says more than another example that none fitted.
-    return sorted(first.values(), key=lambda finding: finding.label is Fault.UNKNOWN)
+    alike = frozenset[Fault]().union(*(_LOOKS_LIKE.get(label, frozenset()) for label in first))
+    causes = [finding for label, finding in first.items() if label not in alike]
+    return sorted(causes, key=lambda finding: finding.label is Fault.UNKNOWN)
 
 
 def verdict(bench: Bench, judged: Judged, *, expected: str, example: Any = None) -> Verdict:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import msgspec
 
 from matrix.faults import Severity, worst_first
-from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from matrix.scan._result import Architecture, Finding, ScanResult

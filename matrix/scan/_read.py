@@ -10,7 +10,6 @@ import gc
 import hashlib
 import os
 import sys
-import threading
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -146,10 +145,8 @@ def _parse_many(files: list[bytes]) -> list[Parsed]:
 
 
 def _parse_all(files: list[bytes]) -> list[Parsed]:
-    workers = min(len(os.sched_getaffinity(0)) if sys.platform == "linux" else 1, 8)
-    # Forking is the only start that costs less than it saves, and it isn't safe beside threads.
-    alone = threading.active_count() == 1
-    if workers < 2 or not alone or sum(map(len, files)) < _WORTH_A_POOL:
+    workers = min(_spare_cores(), 8)
+    if workers < 2 or sum(map(len, files)) < _WORTH_A_POOL:
         return _parse_many(files)
     shares = _shares(files, workers * 4)
     done: list[Parsed] = [(b"", "")] * len(files)
@@ -163,6 +160,17 @@ def _parse_all(files: list[bytes]) -> list[Parsed]:
             for i, one in zip(share, parsed, strict=True):
                 done[i] = one
     return done
+
+
+def _spare_cores() -> int:
+    """Cores that forked processes may use; forking is the only start that pays for itself.
+
+    It isn't safe beside threads, those of libraries included, and then there are none.
+    """
+    if sys.platform != "linux":
+        return 1
+    alone = sum(1 for _ in Path("/proc/self/task").iterdir()) == 1
+    return len(os.sched_getaffinity(0)) if alone else 1
 
 
 def _shares(files: list[bytes], count: int) -> list[list[int]]:

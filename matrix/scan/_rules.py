@@ -13,11 +13,11 @@ from matrix.scan._result import Captures, Finding
 from matrix.scan._trace import Hook, Stored, Trace, drops_of, returns_of, sites, unpacks_of
 
 if TYPE_CHECKING:
-    from matrix.scan._engine import Engine, Registered, Way
-    from matrix.scan._resolve import Cls, Owner
     from collections.abc import Iterator
 
+    from matrix.scan._engine import Engine, Registered, Way
     from matrix.scan._facts import Site
+    from matrix.scan._resolve import Cls, Owner
 
 __all__ = ["Case", "captures_of", "findings", "shifts"]
 

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Final, TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from matrix.errors import SourceError, UsageError
 
@@ -246,15 +246,15 @@ def _starts(root: Path) -> list[str]:
 def _walk(base: Path, top: Path, errors: list[tuple[str, str]]) -> Iterator[str]:
     for folder, names, files in os.walk(top):
         names[:] = sorted(n for n in names if n != "__pycache__" and not n.startswith("."))
-        for name in [n for n in [*names, *files] if (Path(folder) / n).is_symlink()]:
+        sources = [name for name in files if name.endswith(".py")]
+        for name in [n for n in [*names, *sources] if (Path(folder) / n).is_symlink()]:
             target = (Path(folder) / name).resolve()
             if not target.is_relative_to(base):
                 shown = (Path(folder) / name).relative_to(base).as_posix()
                 errors.append((shown, "a symbolic link out of the tree; left out"))
-                files[:] = [n for n in files if n != name]
-        for name in files:
-            if name.endswith(".py"):
-                yield (Path(folder) / name).relative_to(base).as_posix()
+                sources = [n for n in sources if n != name]
+        for name in sources:
+            yield (Path(folder) / name).relative_to(base).as_posix()
 
 
 def _version_beside(folder: Path, engine: str) -> str | None:

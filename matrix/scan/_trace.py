@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from matrix.scan._resolve import Cls, External, Owner, Untold
 from matrix.scan._words import FLAG
-from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from matrix.scan._facts import ClassFacts, Effect, Setter, Site

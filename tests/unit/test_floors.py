@@ -22,7 +22,7 @@ FLOORS: Final = (
     {"errors", "faults", "layouts", "strategies", "cache"},
     {"registry", "engines", "twins", "reference", "scan", "canary"},
     {"results", "contract", "preflight"},
-    {"_plan", "_examples", "runner", "report"},
+    {"_plan", "_examples", "_cells", "runner", "report"},
     {"session", "faces", "executors"},
     {"cli", "plugin", "__main__"},
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 import zipfile
 from pathlib import Path
@@ -238,10 +239,17 @@ def test_a_cache_that_cannot_be_written_costs_nothing_else(
         assert len(scan(source).architectures) == 1
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere one process parses")
 def test_many_files_are_parsed_alike_in_one_process_and_in_many() -> None:
-    from matrix.scan._read import _parse_all, _parse_many
-
-    filler = "\n".join(f"x{i} = {i}" for i in range(4000))
-    files = [f"class C{i}: ...\n{filler}\n".encode() for i in range(16)] + [b"def ("]
-    assert _parse_all(files) == _parse_many(files)
-    assert os.getpid() > 0
+    program = """
+import resource
+from matrix.scan._read import _parse_all, _parse_many
+filler = "\\n".join(f"x{i} = {i}" for i in range(4000))
+files = [f"class C{i}: ...\\n{filler}\\n".encode() for i in range(16)] + [b"def ("]
+many, one = _parse_all(files), _parse_many(files)
+forked = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime > 0
+print(len(many), many == one, forked)
+"""
+    done = subprocess.run([sys.executable, "-W", "error", "-c", program], capture_output=True)
+    several = len(os.sched_getaffinity(0)) > 1
+    assert (done.stderr, done.stdout.decode()) == (b"", f"17 True {several}\n")
