@@ -21,8 +21,11 @@ def forced(bench: Bench) -> st.SearchStrategy[dict[str, Any]]:
 
 
 def forcing(bench: Bench, example: dict[str, Any]) -> Request:
-    """A request of about two blocks whose drafts are put in by the example's pattern."""
-    prompt, tokens = example["prompt"], 2 * bench.twin.block_size
+    """A request of a block and a half, whose drafts are put in by the example's pattern.
+
+    Two steps when all are accepted; when none is, one step a token, so more would only take longer.
+    """
+    prompt, tokens = example["prompt"], bench.twin.block_size * 3 // 2 + 2
     known = continuation(bench, prompt, tokens + bench.twin.block_size)
     filler = bench.twin.mask_token_id if example.get("mask") else None
     return Request(prompt, tokens, inject=Inject(known, example["accept"], filler))

@@ -31,7 +31,7 @@ __all__ = [
 )
 def output_lossless(bench: Bench) -> Verdict:
     """With the draft's own drafts and with drafts that are accepted in part; teacher-forced."""
-    tokens = 2 * bench.twin.block_size + 3
+    tokens = bench.twin.block_size + 5
     requests = [Request(prompt, tokens) for prompt in bench.prompts(1, 6, 23)]
     if bench.has("inject") and bench.examples.only is None:
         prompt = bench.prompts(9, salt="forced")[0]
