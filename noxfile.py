@@ -78,6 +78,23 @@ def matrix(session: nox.Session) -> None:
     session.run("dflash-matrix", "run", *args, "--engine", "transformers", env=THREADS)
 
 
+@nox.session(name="support-table")
+def support_table(session: nox.Session) -> None:
+    """Scan the releases of both engines into fixtures/scan, one wheel at a time."""
+    session.install("-e", ".")
+    session.run("python", "-m", "matrix.scan._table", *session.posargs)
+
+
+@nox.session(name="scan-accuracy")
+def scan_accuracy(session: nox.Session) -> None:
+    """Compare the scan with running engines: `-- --engine vllm --python PATH`.
+
+    PATH is the interpreter of an environment that has the engine.
+    """
+    session.install("-e", ".")
+    session.run("python", "-m", "matrix.scan._accuracy", *session.posargs)
+
+
 @nox.session
 def bench(session: nox.Session) -> None:
     """Measure the harness, each figure beside its target; writes reports/bench.json."""

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["KINDS", "Entry", "atomic_dir", "atomic_file", "clear", "entries", "remove", "root"]
 
-Kind = Literal["twins", "reference", "examples"]
+Kind = Literal["twins", "reference", "examples", "scan"]
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
 """The kinds of entries, which are the names of the folders under the root."""
 

@@ -309,9 +309,11 @@ def _do_baseline(args: argparse.Namespace) -> int:
 
 
 def _cache(sub: Sub) -> None:
+    from matrix.cache import KINDS
+
     parser = _command(sub, "cache", _do_cache, "show or clear what is cached")
     parser.add_argument("action", choices=("show", "clear"), nargs="?", default="show")
-    parser.add_argument("--kind", choices=("twins", "reference", "examples"))
+    parser.add_argument("--kind", choices=KINDS)
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 

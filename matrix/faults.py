@@ -94,7 +94,7 @@ _F, _DIES, _WRONG, _GUARD = Fault, Severity.DIES, Severity.WRONG, Severity.GUARD
 
 # Any clause whose engine call raises, or whose worker floods its log, may give these.
 _ANY = {_F.UNKNOWN: _WRONG, _F.LOG_FLOOD: _DIES}
-_START = _all(_DIES, _F.START_REFUSED, _F.HOOK_MISSING, _F.HOOK_ABSENT)
+_START = _all(_DIES, _F.START_REFUSED, _F.HOOK_MISSING)
 # How a step dies when the planes don't fit what the draft or the runner expects of them.
 _STEP = _all(_DIES, _F.UNPACK_MISMATCH, _F.PLANE_SHAPE, _F.PLANE_MISSING)
 # Where nothing is drafted, some engines capture nothing.
@@ -129,10 +129,10 @@ GIVES: Final[Mapping[str, Mapping[Fault, Severity]]] = MappingProxyType(
         "START-SPEC": _ANY | _STEP | _all(_WRONG, _F.SPEC_INACTIVE),
         "START-PLAIN": _ANY | _all(_DIES, _F.START_REFUSED) | _all(_WRONG, _F.OUTPUT_DIFFERS),
         "START-PURE": _ANY | _all(_WRONG, _F.TARGET_CHANGED),
-        "HOOK-PRESENT": _ANY | _all(_DIES, _F.HOOK_MISSING, _F.HOOK_ABSENT, _F.HOOK_NOT_DELEGATED),
-        "HOOK-REACH": _ANY | _all(_WRONG, _F.HOOK_HOLLOW, _F.HOOK_NOT_DELEGATED, _F.HOOK_SHADOWED),
-        "AUX-COUNT": _ANY | _STEP | _VALUE,
-        "AUX-SHAPE": _ANY | _STEP | _VALUE,
+        "HOOK-PRESENT": _ANY | _all(_DIES, _F.HOOK_MISSING, _F.HOOK_ABSENT),
+        "HOOK-REACH": _ANY | _all(_WRONG, _F.HOOK_HOLLOW),
+        "AUX-COUNT": _ANY | _STEP | _SHAPE,
+        "AUX-SHAPE": _ANY | _STEP | _SHAPE,
         "AUX-VALUE": _ANY | _STEP | _VALUE,
         "AUX-DECODE": _ANY | _STEP | _VALUE,
         "AUX-BATCH": _ANY | _STEP | _VALUE,

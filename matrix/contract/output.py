@@ -73,7 +73,7 @@ def output_forced(bench: Bench) -> Verdict:
         except EngineError as error:
             return list(death(bench, error, GIVES["OUTPUT-FORCED"]))
         found, _ = differing(bench, [run], "output with forced drafts")
-        return found + _miscounted(run, example["accept"])
+        return found + _miscounted(run, example["accept"], bench.drafts)
 
     prompt, k = bench.prompts(9, salt="forced")[0], bench.drafts
     patterns: list[dict[str, Any]] = [{"accept": [k]}, {"accept": [0]}, {"accept": [k // 2, 0, k]}]
@@ -88,12 +88,15 @@ def output_forced(bench: Bench) -> Verdict:
     )
 
 
-def _miscounted(run: Run, accept: list[int]) -> list[Finding]:
+def _miscounted(run: Run, accept: list[int], drafts: int) -> list[Finding]:
     """Where the steps' counts are not what was put in, or the output is not what they say."""
     steps, emitted = run.generation.steps, 1
     if not steps or not any(step.drafted for step in steps):
         return [Finding(Fault.SPEC_INACTIVE, "no step took the drafts that were put in")]
     for i, step in enumerate(steps):
+        if len(step.drafted) != drafts and i < len(steps) - 1:  # the last one may be cut short
+            text = f"step {i}: {len(step.drafted)} drafts verified, {drafts} put in"
+            return [Finding(Fault.COUNTERS_WRONG, text)]
         due = min(accept[i % len(accept)], len(step.drafted))
         if step.accepted != due:
             text = f"step {i}: {step.accepted} of {len(step.drafted)} accepted, {due} put in"

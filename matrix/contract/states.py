@@ -61,6 +61,9 @@ def _judged(
 
 def _shapes(bench: Bench, clause_id: str, wanted: frozenset[Fault]) -> Verdict:
     requests = [Request(prompt, 4) for prompt in bench.prompts(1, 5, 17)]
+    if bench.has("inject") and bench.examples.only is None:
+        prompt = bench.prompts(9, salt="forced")[0]
+        requests.append(forcing(bench, {"prompt": prompt, "accept": [2, 0, bench.drafts]}))
     judged, _ = _judged(bench, clause_id, requests, ("prefill", "verify"))
     if judged.rows:  # else whatever kept them from being compared is what there is to say
         judged.findings = [finding for finding in judged.findings if finding.label in wanted]
