@@ -23,7 +23,7 @@ from matrix.errors import (
 )
 from matrix.faults import Fault
 from matrix.reference import Reference
-from matrix.registry import Pair
+from matrix.registry import Pair, gated
 from matrix.results import Cell, Outcome, Reason, StartLine
 from matrix.twins import Twin
 
@@ -90,7 +90,7 @@ class Row:
         self._until = time.monotonic() + self.plan.deadlines.row
         todo = [clause for clause in CLAUSES.values() if self._selected(clause)]
         try:
-            twin = self.reference.twin(self.pair, self.plan.dtype)
+            twin = self._twin()
         except MissingDependency as error:
             self._writer.skip(todo, Reason.MISSING_DEPENDENCY, str(error))
         except HarnessError as error:
@@ -103,6 +103,12 @@ class Row:
             if self.worker:
                 self.worker.close()
         return self.cells
+
+    def _twin(self) -> Twin:
+        who = self.identity
+        if why := gated(self.pair, self.plan.engine, who.version, who.transformers):
+            raise MissingDependency(why)
+        return self.reference.twin(self.pair, self.plan.dtype)
 
     def stop(self) -> None:
         """Break the row off, from any thread; its cells so far stay."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from matrix.registry._expectation import Expectation
+from matrix.registry._gates import gated
 from matrix.registry._load import UserConfig, load, user_config
 from matrix.registry._pair import Baseline, Gate, Pair, default_key
 from matrix.registry._select import Registry
@@ -15,6 +16,7 @@ __all__ = [
     "Registry",
     "UserConfig",
     "default_key",
+    "gated",
     "load",
     "user_config",
 ]
