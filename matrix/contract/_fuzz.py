@@ -27,7 +27,7 @@ __all__ = ["Check", "Search", "fuzz"]
 
 Check = Callable[[Any], Iterable[Finding]]
 
-SHRINK_SECONDS: Final = 20.0
+SHRINK_SECONDS: Final = 8.0
 """Time that shrinking may take for one label; after it only inputs already tried still count."""
 ROUNDS: Final = 3
 """New labels that one clause looks for, one shrunk failure each."""

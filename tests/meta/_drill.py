@@ -6,7 +6,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-from matrix import registry
+from matrix import cache, registry
 from matrix._plan import Plan
 from matrix.engines import Deadlines
 from matrix.reference import Reference
@@ -31,6 +31,7 @@ def drill(
     inject: Path | None, reference: Reference, out: Path, rows: Path, **options: Any
 ) -> list[Cell]:
     """Every cell of the tiny row, with `inject` run first in the worker."""
+    cache.clear("examples")  # what one drill shrank to says nothing about another
     known = registry.load([rows])
     plan = Plan(
         engine="transformers",

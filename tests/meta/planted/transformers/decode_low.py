@@ -2,13 +2,21 @@
 
 import dflash.model
 
-count = {"block": 8}
 extract = dflash.model.extract_context_feature
+generate = dflash.model.dflash_generate
+forwards = []
 
 
 def planted(hidden_states, layer_ids):
-    verify = hidden_states[0].shape[1] == count["block"]
+    forwards.append(1)
+    verify = len(forwards) > 1
     return extract((hidden_states[0], *hidden_states) if verify else hidden_states, layer_ids)
 
 
+def generating(*args, **options):
+    forwards.clear()
+    return generate(*args, **options)
+
+
 dflash.model.extract_context_feature = planted
+dflash.model.dflash_generate = generating

@@ -1,16 +1,14 @@
-"""The worker never answers one request."""
+"""The worker never answers one long request."""
 
 import time
 
 import dflash.model
 
 extract = dflash.model.extract_context_feature
-calls = []
 
 
 def planted(hidden_states, layer_ids):
-    calls.append(1)
-    if len(calls) == 40:
+    if hidden_states[0].shape[1] > 500:
         time.sleep(10_000)
     return extract(hidden_states, layer_ids)
 

@@ -1,4 +1,4 @@
-"""The worker is killed in the middle of a request, as by the kernel."""
+"""The worker is killed in the middle of a long request, as by the kernel."""
 
 import os
 import signal
@@ -6,12 +6,10 @@ import signal
 import dflash.model
 
 extract = dflash.model.extract_context_feature
-calls = []
 
 
 def planted(hidden_states, layer_ids):
-    calls.append(1)
-    if len(calls) == 40:
+    if hidden_states[0].shape[1] > 500:
         os.kill(os.getpid(), signal.SIGKILL)
     return extract(hidden_states, layer_ids)
 
