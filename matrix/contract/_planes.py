@@ -7,10 +7,10 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from matrix.contract._bench import Bench, Run, dying
 from matrix.contract._clause import Finding, Verdict
+from matrix.contract._earlier import FloatArray, planes_before, split
 from matrix.contract._explain import Context, Observed, compare, explain
 from matrix.engines import Array, Forward
 from matrix.errors import EngineError, HarnessError
@@ -18,7 +18,6 @@ from matrix.faults import Fault, Phase
 
 __all__ = ["Final", "Judged", "Kind", "death", "judge", "merge", "observe", "verdict"]
 
-FloatArray = NDArray[np.floating[Any]]
 Kind = Literal["prefill", "verify"]
 Final = Literal["raw", "normed", "either"]
 
@@ -50,17 +49,6 @@ class Judged:
         self.rows += other.rows
         if other.worst >= self.worst:
             self.worst, self.planes = other.worst, other.planes
-
-
-def _split(arrays: Sequence[Array], width: int) -> tuple[tuple[FloatArray, ...], str] | None:
-    """Planes `[T, H]` out of one concatenated array or one array a plane; `None`: no such split."""
-    if not arrays:
-        return (), ""
-    parts = [array.numpy() for array in arrays]
-    if any(part.ndim != 2 or part.shape[1] % width for part in parts):
-        return None
-    planes = [plane for part in parts for plane in np.split(part, part.shape[1] // width, axis=1)]
-    return tuple(planes), arrays[0].dtype
 
 
 def _arrays(forward: Forward, place: str) -> tuple[Sequence[Array], int]:
@@ -119,14 +107,14 @@ def observe(
         arrays, position = _arrays(forward, place)
         if not arrays:
             continue  # nothing captured, or the draft was not called after this forward
-        split = _split(arrays, width)
+        parted = split(arrays, width)
         where = f"{place} planes of the {kind} at position {forward.position}"
-        if split is None:
+        if parted is None:
             shapes = [array.shape for array in arrays]
             text = f"{where}: shapes {shapes} are no planes of width {width}"
             found.append(Finding(Fault.PLANE_SHAPE, text, phase))
             continue
-        planes, dtype = split
+        planes, dtype = parted
         rows = min((len(plane) for plane in planes), default=0)
         exact = place == "received" and kind == "verify"
         if planes and (rows < due or (exact and rows != due and position == forward.position)):
@@ -232,7 +220,7 @@ def _judge_group(
         context,
         states=bench.states(run.sequence, detail=True),
         others=tuple(bench.states(r.sequence) for r in runs if r is not run),
-        earlier=tuple(_before(bench, run, group[0].index, seen)),
+        earlier=tuple(planes_before(bench, run, group[0].index, seen)),
     )
     found = _narrow(seen, context) or explain(seen, context)
     wrong = [part for part in group if not compare(part.observed, context).ok]
@@ -263,7 +251,7 @@ def _one_by_one(
     """
     found: list[Finding] = []
     for part in wrong:
-        before = tuple(_before(bench, run, part.index, part.observed))
+        before = tuple(planes_before(bench, run, part.index, part.observed))
         found += explain(part.observed, replace(context, earlier=before))
     named = merge(found)
     return () if any(f.label is Fault.UNKNOWN for f in named) else tuple(named)
@@ -300,67 +288,6 @@ def death(bench: Bench, error: EngineError, gives: Mapping[Fault, Any]) -> tuple
     found = judge(bench, dead, bench.ids).findings if dead else []
     named = tuple(f for f in found if f.label in gives and f.label is not Fault.UNKNOWN)
     return named or (dying(error, gives, otherwise=Fault.UNKNOWN),)
-
-
-def _before(bench: Bench, run: Run, index: int, seen: Observed) -> Iterator[tuple[FloatArray, ...]]:
-    """Planes as forwards before this one delivered them: of the last runs, then of this one.
-
-    Rows that are due again, at the same position after the same tokens, are left out: whatever is
-    wrong with them was wrong there too, which doesn't make them stale.
-    """
-    for old in _runs_before(bench, run):
-        same = _common(old.sequence, run.sequence)
-        end = min(same, seen.position + len(seen.planes[0])) if seen.planes else 0
-        for forward in old.generation.forwards:
-            for planes in [*_delivered(bench, forward), *_due(bench, old, forward)]:
-                positions = forward.position + np.arange(len(planes[0]))
-                other = (positions < seen.position) | (positions >= end)
-                yield tuple(plane[other] for plane in planes)
-    for forward in run.generation.forwards[:index]:
-        yield from _delivered(bench, forward)
-        yield from _due(bench, run, forward)
-
-
-def _due(bench: Bench, run: Run, forward: Forward) -> Iterator[tuple[FloatArray, ...]]:
-    """The planes that a forward should have delivered, rejected rows included.
-
-    A buffer that lags behind hands over what was right one forward earlier, which no one has seen.
-    """
-    steps = {step.position: step for step in run.generation.steps}
-    tokens = list(run.sequence[: forward.position + 1])
-    if forward.kind == "verify" and forward.position in steps:
-        tokens += steps[forward.position].drafted
-    elif forward.kind == "prefill":
-        rows = max((array.shape[0] for array in forward.handed), default=0)
-        tokens = run.request.prompt[: forward.position + rows]
-    if forward.position >= len(tokens):
-        return
-    layers = bench.states(tokens).layers
-    ids = [i for i in run.ids or bench.ids if type(i) is int and 0 <= i < len(layers)]
-    if ids:
-        yield tuple(layers[i, forward.position :] for i in ids)
-
-
-def _runs_before(bench: Bench, run: Run) -> Iterator[Run]:
-    for batch in bench.recent:
-        if bench.has("batch") and any(old is run for old in batch):
-            return  # requests that ran in one step are not before one another
-        for old in batch:
-            if old is run:
-                return
-            yield old
-
-
-def _delivered(bench: Bench, forward: Forward) -> Iterator[tuple[FloatArray, ...]]:
-    split = _split(forward.handed, bench.twin.width)
-    if split and split[0] and len({len(plane) for plane in split[0]}) == 1:
-        yield split[0]
-
-
-def _common(one: Sequence[int], other: Sequence[int]) -> int:
-    """Length of the common beginning."""
-    pairs = enumerate(zip(one, other, strict=False))
-    return next((i for i, (a, b) in pairs if a != b), min(len(one), len(other)))
 
 
 _LOOKS_LIKE: Mapping[Fault, frozenset[Fault]] = {
