@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from matrix.contract import CLAUSES
+from matrix.contract import CLAUSES, Examples
 from matrix.engines import MEMORY_CEILING_MB, Deadlines
 from matrix.errors import UsageError
 from matrix.registry import Expectation, Pair
@@ -34,6 +34,7 @@ class Plan:
     dtype: str = "float32"
     seed: int = 0
     max_examples: int = 12
+    shrink_seconds: float = Examples.shrink_seconds
     profile: str = "ci"
     """Hypothesis profile: `ci` tries the same inputs for the same seed, `nightly` new ones."""
     example: Any = None

@@ -299,6 +299,7 @@ class Row:
             pinned=tuple(example for row in rows for example in row.examples),
             saved=_examples.load(self.plan.engine, self.pair.key, clause.id),
             known=frozenset(row.fault for row in rows),
+            shrink_seconds=self.plan.shrink_seconds,
             profile=self.plan.profile,
         )
 

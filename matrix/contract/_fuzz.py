@@ -27,8 +27,6 @@ __all__ = ["Check", "Search", "fuzz"]
 
 Check = Callable[[Any], Iterable[Finding]]
 
-SHRINK_SECONDS: Final = 8.0
-"""Time that shrinking may take for one label; after it only inputs already tried still count."""
 ROUNDS: Final = 3
 """New labels that one clause looks for, one shrunk failure each."""
 
@@ -115,7 +113,7 @@ def _one_new(
     )
     @hypothesis.given(strategy)
     def search_one(example: Any) -> None:
-        late = bool(shrinking) and time.monotonic() - shrinking[0] > SHRINK_SECONDS
+        late = bool(shrinking) and time.monotonic() - shrinking[0] > bench.examples.shrink_seconds
         if late and canonical(example) not in search.tried:
             return
         found = _try(search, check, example)

@@ -39,6 +39,7 @@ def drill(
         out=out,
         expectations=known.expectations,
         max_examples=4,
+        shrink_seconds=1.0,
         deadlines=Deadlines(call=20.0),
         memory_mb=2500.0,
         inject=inject,

@@ -10,7 +10,7 @@ import pytest
 from fake_engine import bench
 from hypothesis import strategies as st
 
-from matrix.contract import Bench, Examples, Finding, _fuzz
+from matrix.contract import Bench, Examples, Finding
 from matrix.contract._fuzz import fuzz
 from matrix.faults import Fault
 from matrix.results import canonical
@@ -85,7 +85,7 @@ def test_several_labels_are_each_shrunk() -> None:
         bands = ((700, Fault.PLANE_ZERO), (400, Fault.TAP_LATE), (100, Fault.TAP_ORDER))
         return next(([label] for limit, label in bands if n > limit), [])
 
-    prepared = with_examples(count=100)
+    prepared = with_examples(count=100, shrink_seconds=0.3)
     search = fuzz(prepared, NUMBERS, Tried(find))
     assert prepared.shrunk == {
         Fault.PLANE_ZERO: {"n": 701},
@@ -121,8 +121,7 @@ def test_what_was_tried_says_what_each_input_gave() -> None:
     assert [found.label for found in search.tried[canonical({"n": 900})]] == [Fault.TAP_ORDER]
 
 
-def test_shrinking_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_fuzz, "SHRINK_SECONDS", 0.3)
+def test_shrinking_is_bounded() -> None:
     slow: list[float] = []
 
     def check(example: dict[str, Any]) -> list[Finding]:
