@@ -134,7 +134,8 @@ def test_shrinking_is_bounded() -> None:
     prepared = with_examples(count=100)
     search = fuzz(prepared, many, check)
     assert sum(search.findings[Fault.UNKNOWN].example["many"]) > 3000
-    assert time.monotonic() - slow[0] < 8
+    # 100 inputs are generated; shrinking tries as many more as fit into its time, and no others.
+    assert len(slow) < 100 + 0.3 / 0.02 + 20
 
 
 def test_a_seed_tries_the_same_inputs_and_another_seed_others() -> None:
