@@ -33,9 +33,13 @@ def _resolution(bench: Bench) -> float:
 
 
 def plain_gap(bench: Bench, worst: float) -> float:
-    """Keep the plain run's largest gap for `tau`; returns what a plain run itself may show."""
-    bench.memo["plain_gap"] = worst
-    return _resolution(bench)
+    """Keep the plain run's largest gap for `tau`; returns what a plain run itself may show.
+
+    A plain run that is wrong itself is no measure of rounding: its gap is not kept.
+    """
+    tolerance = _resolution(bench)
+    bench.memo["plain_gap"] = worst if worst <= tolerance else 0.0
+    return tolerance
 
 
 def tau(bench: Bench) -> float:
