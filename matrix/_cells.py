@@ -120,7 +120,7 @@ class CellWriter:
             seconds=round(time.monotonic() - at.since, 4) if at.since else 0.0,
             log=str(at.log.relative_to(self.plan.out)) if at.log else None,
             log_line=at.log_line or None,
-            repro=self.plan.repro(self.pair, clause.id, values.get("example")),
+            repro=self.plan.repro(self.pair, clause.id, values.get("example", self.plan.example)),
             **values,
         )
         gave = {

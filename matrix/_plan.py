@@ -58,6 +58,10 @@ class Plan:
             words += ["--python", f"{self.engine}={self.python}"]
         if self.inject:
             words += ["--inject", str(self.inject)]
+        if self.deadlines != Deadlines():
+            words += ["--timeout", str(self.deadlines)]
+        if self.memory_mb != MEMORY_CEILING_MB:
+            words += ["--memory-mb", f"{self.memory_mb:.0f}"]
         if self.max_examples != Plan.max_examples:
             words += ["--max-examples", str(self.max_examples)]
         if example is not None:

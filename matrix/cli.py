@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 __all__ = ["main", "make_plan", "parse"]
 
 INTERRUPTED: Final = 130
+ENGINES: Final = ("transformers",)
+"""The engines that `run` knows."""
 PROFILES: Final = {"ci": 12, "nightly": 500}
 """Hypothesis profile -> inputs that a fuzzed clause tries, unless `--max-examples` says it."""
 
@@ -159,7 +161,7 @@ def _run(sub: Sub) -> None:
     parser = _command(sub, "run", _do_run, "judge pairs on an engine")
     _selection(parser)
     add = parser.add_argument
-    add("--engine", required=True, choices=("transformers",))
+    add("--engine", required=True, choices=ENGINES)
     add("--python", action="append", default=[], metavar="E=PATH", help="an engine's interpreter")
     add("--clause", action="append", default=[], metavar="GLOB")
     add("--dtype", default="float32", choices=("float32", "bfloat16", "float16"))
@@ -248,8 +250,12 @@ def _pythons(given: Sequence[str]) -> dict[str, str]:
     found = {}
     for text in given:
         engine, _, path = text.partition("=")
-        if not path or not Path(path).exists():
-            raise UsageError(f"--python {text}: want ENGINE=PATH of an interpreter that exists")
+        if engine not in ENGINES:
+            raise UsageError(
+                f"--python {text}: no engine {engine!r}; there is {', '.join(ENGINES)}"
+            )
+        if not path or not Path(path).is_file() or not os.access(path, os.X_OK):
+            raise UsageError(f"--python {text}: want ENGINE=PATH of an interpreter that can be run")
         found[engine] = path
     return found
 
@@ -258,9 +264,14 @@ def _json(text: str | None) -> Any:
     if text is None:
         return None
     try:
-        return json.loads(text)
+        from matrix.contract import example_problem
+
+        example = json.loads(text)
     except ValueError as error:
         raise UsageError(f"--example: not JSON: {error}") from None
+    if said := example_problem(example):
+        raise UsageError(f"--example: {said}")
+    return example
 
 
 # --- report, diff, baseline, cache -------------------------------------------------------------
@@ -304,7 +315,7 @@ def _baseline(sub: Sub) -> None:
 def _do_baseline(args: argparse.Namespace) -> int:
     from matrix.results import update_baseline
 
-    print(update_baseline(args.journal, args.into))
+    print(*update_baseline(args.journal, args.into), sep="\n")
     return 0
 
 

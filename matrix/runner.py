@@ -287,6 +287,9 @@ class Row:
             return _Said(Verdict(death(bench, error, clause.gives), detail=str(error)))
         except HarnessError as error:
             return _Said(detail=str(error))
+        except KeyError as error:
+            lacks = f"--example lacks {error}" if self.plan.example is not None else repr(error)
+            return _Said(detail=lacks)
         except Exception as error:  # a clause of ours that fails must not end the run
             return _Said(detail=f"{type(error).__name__}: {error}")
 

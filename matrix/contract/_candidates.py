@@ -271,15 +271,19 @@ def own_state(block: Block) -> Clue | None:
     )
 
 
+_COARSEST: Final = 0.13
+"""How far rounding alone moves a row: half a unit of two mantissa bits, the fewest of any float."""
+
+
 def rounded_off(block: Block) -> Clue | None:
     """Rows that are nearest to the right state and hold rounded numbers."""
     how = rounding(block.rows, block.dtype)
     planes = [each for each in block.candidates if each.layer is not None]
     nearest = min(planes, key=lambda each: float(np.median(each.distances)))
-    if not how or not nearest.right:
+    distance = float(np.median(nearest.distances))
+    if not how or not nearest.right or distance > _COARSEST:
         return None
     fits = np.ones(len(block.rows), dtype=bool)
-    distance = float(np.median(nearest.distances))
     return Clue(Fault.PRECISION_LOSS, f"{nearest.what} rounded to {how}", fits, distance)
 
 
@@ -395,6 +399,9 @@ def partial(block: Block) -> Clue | None:
     if block.coarse:
         near, far, share = 0.1, 0.4, 0.45
     right = (off <= near).all(axis=0)
+    sometimes = (off <= near).mean(axis=0)
+    if (sometimes[~right] > 0.5).any():
+        return None  # those columns are not gone: some of their numbers are right
     count, width = int(right.sum()), len(right)
     if not max(4, share * width) <= count < width or np.median(off[:, ~right].max(axis=0)) < far:
         return None

@@ -10,7 +10,29 @@ from matrix import strategies
 from matrix.contract._bench import Bench
 from matrix.engines import Inject, Request
 
-__all__ = ["continuation", "forced", "forcing"]
+__all__ = ["continuation", "example_problem", "forced", "forcing"]
+
+
+def example_problem(example: Any) -> str | None:
+    """What keeps a value from being an input of any clause; `None` when nothing does.
+
+    An input is an object. `ids` may be anything, since judging them is the engine's business.
+    """
+    if not isinstance(example, dict):
+        return 'want an object, e.g. {"ids": [1, 3, 5], "prompt": [7, 8, 9]}'
+    known = ("ids", "prompt", "prompts", "accept", "mask")
+    if strange := [key for key in example if key not in known]:
+        return f"no key {strange[0]!r}; there is {', '.join(known)}"
+    prompts = [*([example["prompt"]] if "prompt" in example else []), *example.get("prompts", [])]
+    if not all(_counts(prompt) and prompt for prompt in prompts):
+        return "a prompt is a list of token ids, at least one"
+    if "accept" in example and not (_counts(example["accept"]) and example["accept"]):
+        return "accept is a list of accepted counts, 0 or more each"
+    return None
+
+
+def _counts(value: Any) -> bool:
+    return isinstance(value, list) and all(type(each) is int and each >= 0 for each in value)
 
 
 def forced(bench: Bench) -> st.SearchStrategy[dict[str, Any]]:

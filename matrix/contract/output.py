@@ -10,7 +10,7 @@ from matrix.contract._fuzz import fuzz
 from matrix.contract._inputs import continuation, forced, forcing
 from matrix.contract._lossless import differing, tau
 from matrix.contract._planes import death
-from matrix.engines import Inject, Request
+from matrix.engines import Inject, Request, Step
 from matrix.errors import EngineError
 from matrix.faults import GIVES, Fault
 
@@ -88,6 +88,12 @@ def output_forced(bench: Bench) -> Verdict:
     )
 
 
+def _rejected(run: Run, at: int, step: Step, *, drafts: int) -> bool:
+    """Whether the engine emitted another token where a draft was put in that should be right."""
+    tokens, refused = run.generation.tokens, step.drafted[step.accepted]
+    return step.accepted < drafts and at < len(tokens) and tokens[at] != refused
+
+
 def _miscounted(run: Run, accept: list[int], drafts: int) -> list[Finding]:
     """Where the steps' counts are not what was put in, or the output is not what they say."""
     steps, emitted = run.generation.steps, 1
@@ -99,6 +105,8 @@ def _miscounted(run: Run, accept: list[int], drafts: int) -> list[Finding]:
             text = f"step {i}: {len(step.drafted)} drafts verified, {put} put in"
             return [Finding(Fault.COUNTERS_WRONG, text)]
         due = min(accept[i % len(accept)], len(step.drafted))
+        if step.accepted < due and _rejected(run, emitted + step.accepted, step, drafts=due):
+            return []  # the target chose otherwise: that is for the output's own judgement
         if step.accepted != due:
             text = f"step {i}: {step.accepted} of {len(step.drafted)} accepted, {due} put in"
             return [Finding(Fault.COUNTERS_WRONG, text)]
@@ -135,7 +143,12 @@ def output_stop(bench: Bench) -> Verdict:
             where = f"{run.request.max_tokens} tokens"
             if run.request.stop:
                 where = f"stop {run.request.stop}"
-            text = f"cut at {where}: {len(run.generation.tokens)} tokens, {len(tokens)} due"
+            got = run.generation.tokens
+            part = next(
+                (i for i, (a, b) in enumerate(zip(got, tokens, strict=False)) if a != b), -1
+            )
+            text = f"cut at {where}: {len(got)} tokens, {len(tokens)} due"
+            text += f"; token {part} is {got[part]}, {tokens[part]} due" if part >= 0 else ""
             found.append(Finding(Fault.OUTPUT_DIFFERS, text, example={"prompt": prompt}))
     return Verdict(
         tuple(found[:1]),

@@ -6,18 +6,20 @@ The id is the address, but for this one: a module `aux.py` can't exist on Window
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from matrix import strategies
 from matrix.contract._bench import Bench, Run
 from matrix.contract._clause import Finding, Verdict, clause
 from matrix.contract._fuzz import fuzz
-from matrix.contract._inputs import forced, forcing
+from matrix.contract._inputs import continuation, forced, forcing
 from matrix.contract._planes import Judged, Kind, death, judge, merge, verdict
-from matrix.engines import Request
+from matrix.engines import Inject, Request
 from matrix.errors import EngineError, HarnessError
 from matrix.faults import GIVES, Fault, Phase
 
@@ -176,33 +178,17 @@ def aux_inert(bench: Bench) -> Verdict:
     The prefill has nothing behind it but the capture; logits that are wrong in verify steps alone
     may come from the target's own state, so their fault is not named here.
     """
-    runs = bench.run(*(Request(prompt, 10, logits=True) for prompt in bench.prompts(5, 17)))
-    off: dict[str, tuple[float, int]] = {"prefill": (0.0, 0), "verify": (0.0, 0)}
-    rows = 0
-    for run in runs:
-        right = bench.states(run.sequence).logits
-        accepted = {step.position: step.accepted for step in run.generation.steps}
-        for part in run.generation.logits:
-            kind = "verify" if part.position in accepted else "prefill"
-            got = part.rows.numpy()
-            due = min(accepted.get(part.position, len(got)) + 1, len(got))
-            due = min(due, len(right) - part.position)
-            wanted = right[part.position : part.position + due]
-            far = np.linalg.norm(got[:due] - wanted, axis=1) / np.linalg.norm(wanted, axis=1)
-            far = np.nan_to_num(far, nan=np.inf)
-            rows += due
-            if due > 0 and far.max() > off[kind][0]:
-                off[kind] = float(far.max()), part.position + int(far.argmax())
+    requests = [Request(prompt, 10, logits=True) for prompt in bench.prompts(5, 17)]
+    prefill, verify = _logits_off(bench, bench.run(*requests))
+    rows = prefill.rows + verify.rows
     if not rows:
         raise HarnessError("no logit row was compared: the clause saw nothing")
-    worst, where = max(off.values())
+    worst = max(prefill.worst, verify.worst)
     found = []
     if worst > bench.tolerance:
-        early = off["prefill"][0] > bench.tolerance
-        label = Fault.CAPTURE_INTERFERES if early else Fault.UNKNOWN
-        text = f"logits at position {where} are {worst:.2e} off"
-        text += "" if early else "; the prefill's are right, those of verify steps are not"
-        found = [Finding(label, text, Phase.ALL if early else Phase.DECODE)]
+        label, phase, why = _blame(bench, requests, prefill.worst)
+        where = prefill.where if prefill.worst >= verify.worst else verify.where
+        found = [Finding(label, f"logits at position {where} are {worst:.2e} off; {why}", phase)]
     return Verdict(
         tuple(found),
         expected="the reference's logits",
@@ -211,6 +197,48 @@ def aux_inert(bench: Bench) -> Verdict:
         margin=bench.tolerance / worst if worst else None,
         metrics={"worst": worst, "rows": rows},
     )
+
+
+@dataclass
+class _Off:
+    """How far logits are off, over some rows."""
+
+    worst: float = 0.0
+    where: int = 0
+    rows: int = 0
+
+
+def _logits_off(bench: Bench, runs: Sequence[Run]) -> tuple[_Off, _Off]:
+    """Relative L2 distance of logit rows to the reference: those of prefills, and of verifies."""
+    prefill, verify = _Off(), _Off()
+    for run in runs:
+        right = bench.states(run.sequence).logits
+        accepted = {step.position: step.accepted for step in run.generation.steps}
+        for part in run.generation.logits:
+            off = verify if part.position in accepted else prefill
+            got = part.rows.numpy()
+            due = min(accepted.get(part.position, len(got)) + 1, len(got))
+            due = min(due, len(right) - part.position)
+            wanted = right[part.position : part.position + due]
+            far = np.linalg.norm(got[:due] - wanted, axis=1) / np.linalg.norm(wanted, axis=1)
+            far = np.nan_to_num(far, nan=np.inf)
+            off.rows += due
+            if due > 0 and far.max() > off.worst:
+                off.worst, off.where = float(far.max()), part.position + int(far.argmax())
+    return prefill, verify
+
+
+def _blame(bench: Bench, requests: Sequence[Request], prefill: float) -> tuple[Fault, Phase, str]:
+    """Whether wrong logits are the capture's doing: without it, the same engine has the right ones."""
+    if prefill <= bench.tolerance:
+        return Fault.UNKNOWN, Phase.DECODE, "those of verify steps alone, the prefill's are right"
+    if not bench.has("drafts"):
+        return Fault.CAPTURE_INTERFERES, Phase.ALL, "from the prefill on"
+    bare = [replace(request, drafts=0) for request in requests]
+    without, _ = _logits_off(bench, bench.run(*bare))
+    if without.worst > bench.tolerance:
+        return Fault.UNKNOWN, Phase.ALL, "without capture too, so the target itself differs"
+    return Fault.CAPTURE_INTERFERES, Phase.ALL, "without capture they are right"
 
 
 @clause(
@@ -264,6 +292,10 @@ def aux_chunk(bench: Bench) -> Verdict:
 )
 def aux_long(bench: Bench) -> Verdict:
     """One long prompt, its prefill and the decode steps behind it."""
-    request = Request(bench.prompts(720, salt="long")[0], 12, salt="long")
+    prompt = bench.prompts(720, salt="long")[0]
+    inject = None
+    if bench.has("inject"):  # steps of several rows: a lone row doesn't tell where it comes from
+        inject = Inject(continuation(bench, prompt, 12 + bench.twin.block_size), [2, 0, 3])
+    request = Request(prompt, 12, inject=inject, salt="long")
     judged, _ = _judged(bench, "AUX-LONG", [request], ("prefill", "verify"), Phase.LONG)
     return verdict(bench, judged, expected=f"outputs of layers {bench.ids} over 720 tokens")

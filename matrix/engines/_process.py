@@ -131,7 +131,11 @@ class Worker:
         if self.gone:
             raise self.gone
         until = time.monotonic() + deadline
-        self._send(encode_call(method, args), method, until, deadline)
+        try:
+            data = encode_call(method, args)
+        except (OverflowError, TypeError) as error:
+            raise HarnessError(f"{method}: an argument can't be sent: {error}") from error
+        self._send(data, method, until, deadline)
         head = self._receive(HEADER, method, until, deadline)
         reply = decode_reply(self._receive(int.from_bytes(head, "big"), method, until, deadline))
         if isinstance(reply, Failed):

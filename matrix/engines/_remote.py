@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from matrix.engines._messages import Generation, Hook, Identity, Request, Started, StartSpec
@@ -22,6 +22,9 @@ class Deadlines:
     clause: float = 300.0
     row: float = 1800.0
 
+    def __str__(self) -> str:
+        return ",".join(f"{name}={value:g}" for name, value in asdict(self).items())
+
     @classmethod
     def parse(cls, text: str) -> Deadlines:
         """From `start=..,call=..,clause=..,row=..`; what isn't named keeps its default.
@@ -36,7 +39,7 @@ class Deadlines:
                 given[name.strip()] = float(value)
             except ValueError:
                 raise UsageError(f"--timeout: {part}: not a number of seconds") from None
-            if name.strip() not in cls.__dataclass_fields__ or not given[name.strip()] > 0:
+            if name.strip() not in cls.__dataclass_fields__ or not 0 < given[name.strip()] < 1e9:
                 names = ", ".join(cls.__dataclass_fields__)
                 raise UsageError(f"--timeout: {part}: want NAME=SECONDS, NAME one of {names}")
         return cls(**given)

@@ -206,12 +206,13 @@ def _write_ids(config: Any, ids: Any) -> Any:
 
 
 def _describe(model: nn.Module) -> dict[str, Any]:
-    """Config, and dtype, shape and sum of every parameter and buffer, as data."""
+    """Config, and a digest over every parameter and buffer, byte by byte, as data."""
     digest = hashlib.sha256()
     dtypes: dict[str, int] = {}
     for name, value in [*model.named_parameters(), *model.named_buffers()]:
         dtypes[str(value.dtype)] = dtypes.get(str(value.dtype), 0) + 1
-        digest.update(f"{name} {value.dtype} {tuple(value.shape)} {value.double().sum()}".encode())
+        digest.update(f"{name} {value.dtype} {tuple(value.shape)}".encode())
+        digest.update(value.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy().data)
     config = json.loads(model.config.to_json_string(use_diff=False))
     return {"config": config, "dtypes": dtypes, "weights": digest.hexdigest()}
 

@@ -88,6 +88,10 @@ def refuse_unknown(
             raise RegistryError(file, row, prefix + name, f"unknown field; {hint}")
 
 
+_MOST: Final = 1024
+"""Layers of a model, and tokens of a block, are fewer by far."""
+
+
 def pair_problems(pair: Pair) -> Iterator[Problem]:
     """What no type can say of a `Pair`."""
     depth, ids = pair.num_target_layers, pair.target_layer_ids
@@ -106,6 +110,7 @@ def pair_problems(pair: Pair) -> Iterator[Problem]:
         "max_model_len",
         "max_num_seqs",
     )
+    yield from _above_most(pair, "num_target_layers", "block_size", "draft_num_hidden_layers")
     if not ids:
         yield "target_layer_ids", "is empty; a draft reads at least one layer"
     if outside := [layer for layer in ids if not 0 <= layer < depth]:
@@ -124,6 +129,12 @@ def pair_problems(pair: Pair) -> Iterator[Problem]:
             yield f"baselines[{index}].acceptance_length", "is below 1, the bonus token's own"
     if not pair.parallel or min(pair.parallel) < 1:
         yield "parallel", f"{list(pair.parallel)} should be tensor-parallel sizes from 1"
+
+
+def _above_most(pair: Pair, *names: str) -> Iterator[Problem]:
+    for name in names:
+        if (value := getattr(pair, name)) is not None and value > _MOST:
+            yield name, f"{value} is above {_MOST}, more than any model has"
 
 
 def _draft_problems(pair: Pair) -> Iterator[Problem]:

@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from matrix.errors import JournalError
-from matrix.results._cell import Cell, Outcome
+from matrix.results._cell import Cell, Outcome, Reason
 from matrix.results._diff import newest
 from matrix.results._journal import Journal, Line
 from matrix.results._outcomes import exit_code, unexpected
@@ -91,6 +91,8 @@ def _refuse(journal: Path, run: Record, cells: list[Cell], strict: bool, xpass_w
         problem = f"{len(red)} cells are not as expected, first {red[0]}"
     elif run.problems:
         problem = f"the journal is damaged ({run.problems[0]})"
+    elif any(cell.reason_code is Reason.FILTERED for cell in cells):
+        problem = "clauses were left out by --clause"
     elif injected:
         problem = f"{injected[0].get('path', 'a file')} was injected"
     elif exit_code(cells, strict, xpass_warn):

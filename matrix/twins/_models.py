@@ -14,7 +14,7 @@ from dflash.model import DFlashDraftModel
 from torch import Tensor, nn
 
 from matrix import layouts
-from matrix.errors import TwinError
+from matrix.errors import MissingDependency, TwinError
 from matrix.reference._layers import capture
 from matrix.twins._recipe import MASK
 from matrix.twins._weights import randomize
@@ -37,12 +37,13 @@ def target(key: str, parts: dict[str, Any]) -> Any:
     """Build the target of a recipe in float32, on the CPU.
 
     Raises:
-        TwinError: transformers has no such architecture, or refuses the tiny config.
+        MissingDependency: transformers has no such architecture.
+        TwinError: it refuses the tiny config.
     """
     arch = parts["arch"]
     cls = getattr(transformers, arch, None)
     if cls is None or not hasattr(cls, "config_class"):
-        raise TwinError(f"{key}: transformers {transformers.__version__} has no {arch}")
+        raise MissingDependency(f"{key}: transformers {transformers.__version__} has no {arch}")
     with _refusal(f"{key}: transformers refuses a tiny {arch}"), torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         config = _config(cls.config_class, parts)

@@ -44,7 +44,13 @@ def _planes(clause: str, phase: Phase, where: Callable[[Moment], bool], **bench:
 
 
 def _scaled(off: float) -> Callable[[Any, Moment], Any]:
-    return lambda rows, m: rows * (1 + off)
+    """Logits that are off while planes are captured: with no drafts there is nothing to capture."""
+    return lambda rows, m: rows if m.request.drafts == 0 else rows * (1 + off)
+
+
+def _always_scaled(rows: Any, moment: Moment) -> Any:
+    """Logits that are off whether planes are captured or not."""
+    return rows * 1.01
 
 
 def _from_start(generations: list[Generation]) -> list[Generation]:
@@ -162,6 +168,7 @@ INERT = (
         lambda: {"logits": when(in_prefill, _scaled(1e-2))},
     ),
     Planted("AUX-INERT", "all off", F.CAPTURE_INTERFERES, lambda: {"logits": _scaled(1e-2)}),
+    Planted("AUX-INERT", "off without capture too", F.UNKNOWN, lambda: {"logits": _always_scaled}),
     Planted(
         "AUX-INERT",
         "verify off",

@@ -131,7 +131,7 @@ def test_shrinking_is_bounded() -> None:
         return [Finding(Fault.UNKNOWN, "wrong")] if wrong else []
 
     many = st.fixed_dictionaries({"many": st.lists(st.integers(0, 1000), max_size=60)})
-    prepared = with_examples(count=100)
+    prepared = with_examples(count=100, shrink_seconds=0.3)
     search = fuzz(prepared, many, check)
     assert sum(search.findings[Fault.UNKNOWN].example["many"]) > 3000
     # 100 inputs are generated; shrinking tries as many more as fit into its time, and no others.

@@ -13,7 +13,7 @@ from matrix.report import write_report
 from matrix.results import Cell, Outcome
 
 pytest.importorskip("playwright", reason="needs the extra `report`")
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Page, expect, sync_playwright
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium on the path")
@@ -52,8 +52,9 @@ def opened(
     page.close()
 
 
-def visible(page: Page) -> int:
-    return page.locator(".cell:visible").count()
+def shows(page: Page, cells: int) -> None:
+    """Wait until so many cells are visible: a filter is applied a moment after its click."""
+    expect(page.locator(".cell:visible")).to_have_count(cells)
 
 
 def test_a_grid_letter_opens_its_cell(opened: Page) -> None:
@@ -67,22 +68,22 @@ def test_a_grid_letter_opens_its_cell(opened: Page) -> None:
 
 
 def test_filters_are_in_the_address(opened: Page) -> None:
-    assert visible(opened) == 32
+    shows(opened, 32)
     opened.click('#filters button[data-outcome="fail"]')
-    assert visible(opened) == 1
+    shows(opened, 1)
     assert opened.locator(".grid tbody tr:visible").count() == 1
     opened.click('#filters button[data-outcome="error"]')
-    assert visible(opened) == 2
+    shows(opened, 2)
     assert opened.inner_text("#shown") == "2 of 32 cells"
     opened.keyboard.press("/")
     opened.keyboard.type("llama TAP-shift")
-    assert visible(opened) == 1
+    shows(opened, 1)
     opened.reload()
-    assert visible(opened) == 1
+    shows(opened, 1)
     assert opened.input_value("#text") == "llama TAP-shift"
     opened.focus("#text")
     opened.keyboard.press("Escape")
-    assert visible(opened) == 2
+    shows(opened, 2)
 
 
 def test_a_deep_link_opens_the_cell_and_hostile_ones_do_nothing(opened: Page) -> None:
@@ -94,7 +95,7 @@ def test_a_deep_link_opens_the_cell_and_hostile_ones_do_nothing(opened: Page) ->
         opened.url.partition("#")[0] + "#cell=<img src=x onerror=alert(1)>&text=%3Cnothing%3E"
     )
     opened.reload()
-    assert visible(opened) == 0
+    shows(opened, 0)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
