@@ -10,15 +10,14 @@ expectation. Layer ids are outputs of zero-based decoder layers: legal ones lie 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
 __all__ = [
+    "PROFILES",
     "acceptance_patterns",
     "batches",
     "duplicate_ids",
@@ -167,14 +166,25 @@ def acceptance_patterns(drafts: int, max_size: int = 6) -> Ids:
     return st.lists(counts, min_size=1, max_size=max_size)
 
 
-def register_profiles() -> None:
-    """Register the profiles `ci` (derandomized) and `nightly` (new examples every time).
+_COMMON: Final = settings(
+    deadline=None,
+    print_blob=False,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
+PROFILES: Final[Mapping[str, settings]] = {
+    "ci": settings(_COMMON, derandomize=True, database=None, max_examples=50),
+    "nightly": settings(_COMMON, derandomize=False, max_examples=500),
+}
+"""The Hypothesis profiles: `ci` derandomized, `nightly` with new examples every time.
 
-    Neither has Hypothesis's own deadline: an example runs an engine, whose deadlines are ours.
-    """
-    common = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
-    settings.register_profile("ci", common, derandomize=True, max_examples=50)
-    settings.register_profile("nightly", common, derandomize=False, max_examples=500)
+Neither has Hypothesis's own deadline: an example runs an engine, whose deadlines are ours.
+"""
+
+
+def register_profiles() -> None:
+    """Register `PROFILES` with Hypothesis, for `--hypothesis-profile` in tests."""
+    for name, profile in PROFILES.items():
+        settings.register_profile(name, profile)
 
 
 def _near(depth: int, row_ids: Sequence[int], end: int) -> st.SearchStrategy[int]:

@@ -70,7 +70,7 @@ class Examples:
     shrink_seconds: float = 8.0
     """Time that shrinking may take for one label; after it only inputs already tried count."""
     profile: str = "ci"
-    """Hypothesis profile, see `matrix.strategies.register_profiles`."""
+    """Hypothesis profile, see `matrix.strategies.PROFILES`."""
 
 
 @dataclass

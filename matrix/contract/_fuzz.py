@@ -60,7 +60,6 @@ def fuzz(
         check: finds what is wrong with one input.
         always: inputs that the clause tries whatever the seed.
     """
-    strategies.register_profiles()
     search, examples = Search(), bench.examples
     bench.tried = search.tried
     if examples.only is not None:
@@ -102,7 +101,7 @@ def _one_new(
     # Every profile follows the seed: the same one tries the same inputs, and the journal has it.
     @hypothesis.seed(bench.examples.seed)
     @hypothesis.settings(
-        hypothesis.settings.get_profile(bench.examples.profile),
+        strategies.PROFILES[bench.examples.profile],
         max_examples=bench.examples.count,
         derandomize=False,
         database=None,
