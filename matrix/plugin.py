@@ -115,8 +115,12 @@ class _Runs:
     def pairs(self) -> tuple[Pair, ...]:
         """The rows that the options select."""
         from matrix.cli import make_plan, parse
+        from matrix.errors import UsageError
 
-        return make_plan(parse(self._arguments(None)), self.folder).pairs
+        try:
+            return make_plan(parse(self._arguments(None)), self.folder).pairs
+        except UsageError as error:
+            raise pytest.UsageError(str(error)) from error
 
     def cells(self, pair: Pair) -> list[Cell]:
         """What the runner finds for a row; it runs at the first question."""

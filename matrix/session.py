@@ -133,7 +133,7 @@ class Session:
         except (EngineError, HarnessError) as error:
             why = (Outcome.ERROR, None, f"the engine can't be identified: {error}")
         except WorkerGone as error:
-            why = (Outcome(error.outcome), None, error.how)
+            why = (Outcome(error.outcome), None, f"{error.how}; its last words are in {log}")
         return unknown, why
 
     def _header(self, identity: Identity) -> RunHeader:
