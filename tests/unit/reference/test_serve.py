@@ -13,7 +13,7 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 pytest.importorskip("dflash")
 
-from matrix.errors import ReferenceFailed, TwinError  # noqa: E402
+from matrix.errors import MissingDependency, ReferenceFailed  # noqa: E402
 from matrix.reference import States, _serve  # noqa: E402
 from matrix.reference._models import fingerprint  # noqa: E402
 from matrix.reference._serve import ReferenceServer  # noqa: E402
@@ -160,5 +160,5 @@ def test_what_cannot_be_said_is_an_error(server: ReferenceServer, tmp_path: Path
         server.states(str(tmp_path / "nowhere"), TOKENS, "float32", False)
     with pytest.raises(ReferenceFailed, match="no tokens to run"):
         server.states(str(tmp_path), [], "float32", False)
-    with pytest.raises(TwinError, match="has no NoSuchForCausalLM"):
+    with pytest.raises(MissingDependency, match="has no NoSuchForCausalLM"):
         server.twin(replace(ROW, arch="NoSuchForCausalLM"), "float32")
