@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from matrix import cache
 from matrix._plan import Plan
 from matrix.contract import Clause, Finding, Verdict
 from matrix.engines import Identity
@@ -27,6 +28,11 @@ class At(NamedTuple):
     """Seconds of `time.monotonic`."""
     log: Path | None
     log_line: int
+
+
+def _portable(text: str) -> str:
+    """What an engine said, without this machine's own folder: two machines' runs are compared."""
+    return text.replace(str(cache.root()), "<cache>")
 
 
 NOWHERE = At(0.0, None, 0)
@@ -79,7 +85,9 @@ class CellWriter:
             return
         faults = sorted(
             (
-                Found(f.label, clause.severity_of(f.label), f.phase, f.example, f.evidence)
+                Found(
+                    f.label, clause.severity_of(f.label), f.phase, f.example, _portable(f.evidence)
+                )
                 for f in verdict.findings
             ),
             key=lambda found: worst_first(found.severity),
@@ -116,7 +124,7 @@ class CellWriter:
         cell = msgspec.structs.replace(
             self._blank(clause, outcome),
             reason_code=reason,
-            detail=detail,
+            detail=_portable(detail),
             seconds=round(time.monotonic() - at.since, 4) if at.since else 0.0,
             log=str(at.log.relative_to(self.plan.out)) if at.log else None,
             log_line=at.log_line or None,
