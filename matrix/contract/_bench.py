@@ -67,6 +67,8 @@ class Examples:
     """What earlier runs shrank to: replayed first."""
     known: frozenset[Fault] = frozenset()
     """Labels that rows expect: the search for others goes on past them."""
+    seconds: float = 100.0
+    """Time after which a search tries no new inputs: a slow target gets fewer, not a timeout."""
     shrink_seconds: float = 8.0
     """Time that shrinking may take for one label; after it only inputs already tried count."""
     profile: str = "ci"

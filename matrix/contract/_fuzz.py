@@ -42,6 +42,7 @@ class Search:
     findings: dict[Fault, Finding] = field(default_factory=dict)
     tried: dict[str, tuple[Finding, ...]] = field(default_factory=dict)
     """Canonical JSON of every input tried -> what was found on it."""
+    began: float = field(default_factory=time.monotonic)
 
     @property
     def causes(self) -> tuple[Finding, ...]:
@@ -112,7 +113,9 @@ def _one_new(
     )
     @hypothesis.given(strategy)
     def search_one(example: Any) -> None:
-        late = bool(shrinking) and time.monotonic() - shrinking[0] > bench.examples.shrink_seconds
+        now = time.monotonic()
+        late = now - search.began > bench.examples.seconds
+        late |= bool(shrinking) and now - shrinking[0] > bench.examples.shrink_seconds
         if late and canonical(example) not in search.tried:
             return
         found = _try(search, check, example)

@@ -138,6 +138,13 @@ def test_shrinking_is_bounded() -> None:
     assert len(slow) < 100 + 0.3 / 0.02 + 20
 
 
+def test_a_search_that_has_spent_its_time_tries_what_is_due_and_nothing_new() -> None:
+    check = Tried(above(123))
+    search = fuzz(with_examples(pinned=({"n": 3}, {"n": 5}), seconds=0.0), NUMBERS, check)
+    assert check.inputs == [3, 5]
+    assert search.findings == {}
+
+
 def test_a_seed_tries_the_same_inputs_and_another_seed_others() -> None:
     def inputs(**values: Any) -> list[int]:
         check = Tried(above(2000))
