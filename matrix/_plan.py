@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from matrix.contract import CLAUSES, Examples
-from matrix.engines import MEMORY_CEILING_MB, Deadlines
+from matrix.engines import MEMORY_CEILING_MB, Deadlines, Worker
 from matrix.errors import UsageError
 from matrix.registry import Expectation, Pair
 from matrix.results import canonical
@@ -33,7 +33,7 @@ class Plan:
     expectations: tuple[Expectation, ...] = ()
     dtype: str = "float32"
     seed: int = 0
-    max_examples: int = 12
+    max_examples: int = Examples.count
     shrink_seconds: float = Examples.shrink_seconds
     profile: str = "ci"
     """Hypothesis profile: `ci` tries the same inputs for the same seed, `nightly` new ones."""
@@ -47,6 +47,13 @@ class Plan:
     offline: bool = False
     registry: tuple[Path, ...] = ()
     """The user's files, for the line that reproduces a cell."""
+
+    def worker(self, log: Path) -> Worker:
+        """A new worker of this plan's engine, the same wherever it is started."""
+        env = {"OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
+        if self.offline:
+            env["HF_HUB_OFFLINE"] = "1"
+        return Worker(self.engine, log, self.python, self.inject, env, self.memory_mb)
 
     def repro(self, pair: Pair, clause: str, example: Any) -> str:
         """One line that replays a cell when pasted into a shell."""

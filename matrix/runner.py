@@ -159,15 +159,7 @@ class Row:
     def _engine(self) -> RemoteEngine:
         if self.worker is None or self.worker.gone:
             log = self.plan.out / "logs" / f"{self.plan.engine}-{self.pair.key}.log"
-            env = {"HF_HUB_OFFLINE": "1"} if self.plan.offline else {}
-            self.worker = Worker(
-                self.plan.engine,
-                log,
-                self.plan.python,
-                self.plan.inject,
-                env={"OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false", **env},
-                memory_mb=self.plan.memory_mb,
-            )
+            self.worker = self.plan.worker(log)
         return RemoteEngine(self.worker, self.plan.deadlines, self._until)
 
     def _start(self, bench: Bench, settings: str, todo: list[Clause]) -> bool:

@@ -121,7 +121,7 @@ class Session:
         """Who the engine is; when it can't say, what every cell of the run is to say instead."""
         plan = self.plan
         log = plan.out / "logs" / f"{plan.engine}.log"
-        self._spare = Worker(plan.engine, log, plan.python, plan.inject, memory_mb=plan.memory_mb)
+        self._spare = plan.worker(log)
         why: tuple[Outcome, Reason | None, str]
         unknown = Identity(plan.engine, "unknown", "", None, None, "unknown", None, {}, {})
         try:

@@ -48,6 +48,12 @@ class Run:
     """The layer ids that were set, when they were not the row's own."""
 
     @property
+    def error(self) -> EngineError | None:
+        """What the engine raised on the way, if it did."""
+        raised = self.generation.error
+        return EngineError(raised.type_name, raised.text, raised.trace) if raised else None
+
+    @property
     def sequence(self) -> tuple[int, ...]:
         """Prompt and emitted tokens."""
         return (*self.request.prompt, *self.generation.tokens)
@@ -149,9 +155,8 @@ class Bench:
         ]
         self.recent[:] = [*self.recent, tuple(runs)][-8:]
         for run in runs:
-            error = run.generation.error
-            if error is not None and not partial:
-                raise EngineError(error.type_name, error.text, error.trace)
+            if run.error is not None and not partial:
+                raise run.error
         return runs
 
 

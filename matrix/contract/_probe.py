@@ -42,10 +42,7 @@ def probe(bench: Bench, ids: Any, prompt: Sequence[int]) -> Probe:
             return Probe(ids, error=error)
         # Two tokens: one from the prefill, and one verify step, before which the draft is called.
         run = bench.run(Request(list(prompt), 2), partial=True, ids=ids)[0]
-        if (said := run.generation.error) is not None:
-            raised = EngineError(said.type_name, said.text, said.trace)
-            return Probe(ids, run, raised, late=True)
-        return Probe(ids, run)
+        return Probe(ids, run, run.error, late=run.error is not None)
     finally:
         bench.engine.configure(bench.ids)
 

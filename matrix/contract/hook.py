@@ -6,7 +6,6 @@ from matrix.contract._bench import Bench
 from matrix.contract._clause import Finding, Verdict, clause
 from matrix.contract._planes import judge
 from matrix.engines import Request
-from matrix.errors import EngineError
 from matrix.faults import Fault
 
 __all__ = ["hook_present", "hook_reach"]
@@ -47,8 +46,7 @@ def hook_reach(bench: Bench) -> Verdict:
     run = bench.run(Request(bench.prompts(7)[0], 2), partial=True)[0]
     handed = [array for forward in run.generation.forwards for array in forward.handed]
     if not handed:
-        error = run.generation.error
-        said = f"; the engine raised {EngineError(error.type_name, error.text)}" if error else ""
+        said = f"; the engine raised {run.error}" if run.error else ""
         found = Finding(Fault.HOOK_HOLLOW, f"the hook was set, and no plane came{said}")
         return Verdict((found,), expected="planes", actual="none")
     judged = judge(bench, [run], bench.ids, places=("handed",))

@@ -20,7 +20,7 @@ from matrix.contract._fuzz import fuzz
 from matrix.contract._inputs import continuation, forced, forcing
 from matrix.contract._planes import Judged, Kind, death, judge, merge, verdict
 from matrix.engines import Inject, Request
-from matrix.errors import EngineError, HarnessError
+from matrix.errors import HarnessError
 from matrix.faults import GIVES, Fault, Phase
 
 __all__ = [
@@ -54,10 +54,8 @@ def _judged(
     runs = bench.run(*requests, partial=True)
     judged = judge(bench, runs, bench.ids, kinds=kinds, phase=phase, final=_final(bench))  # type: ignore[arg-type]
     for run in runs:
-        error = run.generation.error
-        if error is not None and not judged.findings:
-            raised = EngineError(error.type_name, error.text, error.trace)
-            judged.findings += death(bench, raised, GIVES[clause_id])
+        if run.error is not None and not judged.findings:
+            judged.findings += death(bench, run.error, GIVES[clause_id])
     return judged, runs
 
 
