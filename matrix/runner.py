@@ -25,7 +25,7 @@ from matrix.faults import Fault
 from matrix.reference import Reference
 from matrix.registry import Pair, gated
 from matrix.results import Cell, Outcome, Reason, StartLine
-from matrix.twins import Twin
+from matrix.twins import Twin, unbuilt
 
 __all__ = ["Row"]
 
@@ -106,6 +106,8 @@ class Row:
 
     def _twin(self) -> Twin:
         who = self.identity
+        if "start" in who.lacks:  # classes alone: nothing is loaded, so no release is too old
+            return unbuilt(self.pair)
         if why := gated(self.pair, self.plan.engine, who.version, who.transformers):
             raise MissingDependency(why)
         return self.reference.twin(self.pair, self.plan.dtype)
@@ -186,7 +188,8 @@ class Row:
             outcome, gone = Outcome(error.outcome), error
         seconds = round(time.monotonic() - began, 3)
         rss = round(self.worker.peak_mb, 1) if self.worker else 0.0
-        self._writer.started(settings, seconds, outcome, rss)
+        if "start" not in self.identity.lacks:
+            self._writer.started(settings, seconds, outcome, rss)
         metrics = {"seconds": seconds, "rss_mb": rss}
         bench.start_metrics = {**bench.start_metrics, settings: metrics}
         if gone is not None:
@@ -195,6 +198,7 @@ class Row:
 
     def _spec(self, twin: Twin, settings: str) -> StartSpec:
         return StartSpec(
+            arch=self.pair.arch,
             target=twin.target,
             draft=None if settings == "plain" else twin.draft,
             settings=settings,

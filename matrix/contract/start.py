@@ -17,6 +17,7 @@ __all__ = ["start_decode", "start_load", "start_plain", "start_pure", "start_spe
 @clause(
     "START-PLAIN",
     "The target alone, with speculation off, starts and generates as the reference does.",
+    needs=("start",),
     settings=("plain",),
     catches=("sparkring#161", "vllm#49133"),
 )
@@ -48,6 +49,7 @@ def start_plain(bench: Bench) -> Verdict:
 @clause(
     "START-LOAD",
     "The engine starts the pair with speculation on.",
+    needs=("start",),
     catches=(
         "vllm#45319",
         "sglang#34771",
@@ -71,6 +73,7 @@ def start_load(bench: Bench) -> Verdict:
 @clause(
     "START-DECODE",
     "After the start, at least two draft steps run without an error.",
+    needs=("start",),
     catches=("vllm#48113", "ROCmFPX#44", "sglang#39685", "sglang#38589"),
 )
 def start_decode(bench: Bench) -> Verdict:
@@ -89,6 +92,7 @@ def start_decode(bench: Bench) -> Verdict:
 @clause(
     "START-SPEC",
     "Speculation is really on: drafts are proposed and verified.",
+    needs=("start",),
     catches=("vllm#52447", "ds4#468", "omlx#1257", "vllm#50851", "SwiftLM#88"),
 )
 def start_spec(bench: Bench) -> Verdict:
@@ -112,6 +116,7 @@ def start_spec(bench: Bench) -> Verdict:
 @clause(
     "START-PURE",
     "Loading the draft changes nothing in the target: config, dtypes and weights.",
+    needs=("start",),
     settings=("plain", "main"),
     catches=("vllm#49133", "vllm#50330", "sglang#34959"),
 )

@@ -143,6 +143,8 @@ class Generation(msgspec.Struct, frozen=True):
 class StartSpec(msgspec.Struct, frozen=True):
     """What to start. `draft` is `None` for a plain start, with speculation off."""
 
+    arch: str
+    """The target's architecture."""
     target: str
     draft: str | None
     settings: str

@@ -13,6 +13,7 @@ from matrix.engines._messages import Generation, Hook, Identity, Request, Starte
 __all__ = ["CAPABILITIES", "Engine"]
 
 CAPABILITIES = {
+    "start": "a start of the pair",
     "hook": "a capture hook on the model class",
     "batch": "several requests in one step",
     "prefix-cache": "reuse of a cached prefix",

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
-__all__ = ["Twin"]
+from matrix.registry import Pair
+
+__all__ = ["Twin", "unbuilt"]
 
 
 class Twin(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,3 +42,24 @@ class Twin(msgspec.Struct, frozen=True, kw_only=True):
     """Largest relative L2 by which a plane in this dtype misses float32's; 0 in float32."""
     notes: str
     """Where the twin is less than the row, or fills a blank; may be empty."""
+
+
+def unbuilt(pair: Pair) -> Twin:
+    """What a row says of its twin where none is needed: nothing is on disk."""
+    return Twin(
+        target="",
+        draft="",
+        fingerprint="",
+        arch=pair.arch,
+        depth=pair.num_target_layers,
+        width=0,
+        vocab_size=0,
+        mask_token_id=0,
+        block_size=pair.block_size or 1,
+        layer_ids=pair.target_layer_ids,
+        layout=pair.layout,
+        dtype=pair.dtype,
+        separation=0.0,
+        noise=0.0,
+        notes="not built: classes alone are looked at",
+    )
