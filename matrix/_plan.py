@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
 from dataclasses import dataclass, field
@@ -10,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from matrix.contract import CLAUSES, Examples
-from matrix.engines import MEMORY_CEILING_MB, Deadlines, Worker
+from matrix.engines import ENVIRONMENT, MEMORY_CEILING_MB, Deadlines, Worker
 from matrix.errors import UsageError
 from matrix.registry import Expectation, Pair
 from matrix.results import canonical
@@ -53,7 +54,7 @@ class Plan:
 
     def worker(self, log: Path) -> Worker:
         """A new worker of this plan's engine, the same wherever it is started."""
-        env = {"OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
+        env = {k: v for k, v in ENVIRONMENT[self.engine].items() if k not in os.environ}
         if self.offline:
             env["HF_HUB_OFFLINE"] = "1"
         served = self.engine

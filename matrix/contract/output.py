@@ -172,9 +172,11 @@ def _tied(bench: Bench, run: Run, due: list[int]) -> bool:
     catches=("vllm#50012", "vllm-ascend#8627", "speculators#456"),
 )
 def output_k(bench: Bench) -> Verdict:
-    """1, block - 2, block - 1 and block; 0 drafts are plain steps."""
+    """1, block - 2, block - 1 and, where the engine takes it, block; 0 drafts are plain steps."""
     block = bench.twin.block_size
-    sizes = sorted({0, 1, max(1, block - 2), block - 1, block})
+    started = bench.started.get("main")
+    highest = (started.most_drafts if started else None) or block
+    sizes = sorted({0, 1, max(1, block - 2), block - 1, highest})
     prompt = bench.prompts(7, salt="k")[0]
     runs = []
     for k in sizes:

@@ -13,7 +13,15 @@ from torch import nn
 from vllm.model_executor.models import interfaces
 from vllm.model_executor.models.registry import ModelRegistry
 
-from matrix.engines._messages import Generation, Hook, Identity, Request, Started, StartSpec
+from matrix.engines._messages import (
+    Counters,
+    Generation,
+    Hook,
+    Identity,
+    Request,
+    Started,
+    StartSpec,
+)
 from matrix.engines._protocol import CAPABILITIES
 from matrix.errors import AdapterError, EngineError
 
@@ -59,6 +67,14 @@ class VllmClasses:
         raise AdapterError(_NOT_STARTED)
 
     def generate(self, requests: list[Request]) -> list[Generation]:
+        """There is no engine to ask."""
+        raise AdapterError(_NOT_STARTED)
+
+    def counters(self) -> Counters:
+        """There is no engine to ask."""
+        raise AdapterError(_NOT_STARTED)
+
+    def resolve(self, config: dict[str, Any]) -> dict[str, Any]:
         """There is no engine to ask."""
         raise AdapterError(_NOT_STARTED)
 
