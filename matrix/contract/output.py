@@ -116,6 +116,8 @@ def _miscounted(run: Run, accept: list[int], drafts: int) -> list[Finding]:
         return [Finding(Fault.SPEC_INACTIVE, "no step took the drafts that were put in")]
     for i, step in enumerate(steps):
         put = min(drafts, run.request.max_tokens - emitted)  # more could not be emitted any more
+        if put and not step.drafted:
+            return [Finding(Fault.SPEC_INACTIVE, f"step {i}: nothing was drafted, {put} put in")]
         if len(step.drafted) < put:
             text = f"step {i}: {len(step.drafted)} drafts verified, {put} put in"
             return [Finding(Fault.COUNTERS_WRONG, text)]

@@ -6,11 +6,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 from hypothesis import strategies as st
 
 from matrix import strategies
-from matrix.contract._bench import Bench, dying
+from matrix.contract._bench import Bench, Run, dying
 from matrix.contract._clause import Finding, Verdict, clause
+from matrix.contract._compare import relative
+from matrix.contract._earlier import split
 from matrix.contract._fuzz import fuzz
 from matrix.contract._planes import Final, Judged, judge, merge
 from matrix.contract._probe import Probe, probe, refusal, tapped
@@ -82,7 +85,24 @@ def _delivered(
         return []
     judged = judge(bench, [done.run], ids, final=final)
     worst.take(judged)
-    return judged.findings
+    return _leaked(bench, done.run, ids) or judged.findings
+
+
+def _leaked(bench: Bench, run: Run, ids: Sequence[int]) -> list[Finding]:
+    """Planes of other layers beside all those asked for: an earlier configuration still acts."""
+    for forward in run.generation.forwards:
+        planes, _ = split(forward.handed, bench.twin.width) or ((), "")
+        rows = min((len(plane) for plane in planes), default=0)
+        right = bench.states(run.sequence).layers[:, forward.position :][:, :rows]
+        if not len(ids) < len(planes) or not 0 < rows <= right.shape[1]:
+            continue
+        far = [[relative(plane[:rows], layer).max() for layer in right] for plane in planes]
+        layers = [int(np.argmin(each)) for each in far]
+        exact = all(min(each) <= bench.tolerance for each in far)
+        if exact and set(ids) < set(layers):
+            text = f"{len(planes)} planes for layer ids {list(ids)}, of layers {layers}"
+            return [Finding(Fault.TAP_LEAK, f"{text}: ids set before still act")]
+    return []
 
 
 def _refused(done: Probe) -> list[Finding]:

@@ -30,6 +30,10 @@ def _no_drafts(drafted: list[int], m: Moment) -> list[int]:
     return []
 
 
+def _drafts_once(drafted: list[int], m: Moment) -> list[int]:
+    return [] if m.step else drafted
+
+
 def _one_emitted_wrong(tokens: list[int], m: Moment) -> list[int]:
     return [*tokens[:-1], (tokens[-1] + 1) % VOCAB]
 
@@ -160,6 +164,7 @@ PLANTED = (
     ),
     Planted("OUTPUT-FORCED", "ghost step", F.COUNTERS_WRONG, lambda: {"answer": _ghost_step}),
     Planted("OUTPUT-FORCED", "no drafts", F.SPEC_INACTIVE, lambda: {"drafts": _no_drafts}),
+    Planted("OUTPUT-FORCED", "drafts once", F.SPEC_INACTIVE, lambda: {"drafts": _drafts_once}),
     Planted(
         "OUTPUT-FORCED",
         "rejected draft emitted",

@@ -56,6 +56,11 @@ def past_odd_types(ids: Any) -> list[int]:
     return [value if type(value) is int else _number(value) + 1 for value in ids]
 
 
+def _kept(old: list[int], new: list[int]) -> list[int]:
+    """What was set before still acts."""
+    return sorted({*old, *new})
+
+
 def _number(value: Any) -> int:
     if isinstance(value, list) or value is None or value != int(value):
         raise EngineError("TypeError", f"layer id {value}")
@@ -182,8 +187,9 @@ PLANTED = (
     Planted(
         "TAP-TYPE", "late, unclear", (F.TAP_LATE, F.TAP_UNCLEAR), odd_late("can't be an index")
     ),
-    Planted(
-        "TAP-RECONF", "leak", F.TAP_LEAK, lambda: {"set_ids": lambda old, new: sorted({*old, *new})}
+    *(
+        Planted(clause, "leak", F.TAP_LEAK, lambda: {"set_ids": _kept})
+        for clause in ("TAP-VALID", "TAP-LAST", "TAP-RECONF")
     ),
     Planted("TAP-RECONF", "first call wins", F.TAP_LEAK, lambda: {"set_ids": lambda old, new: old}),
 )

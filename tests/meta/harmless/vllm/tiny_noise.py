@@ -1,0 +1,21 @@
+"""A relative noise of 1e-6."""
+
+import functools
+
+import torch
+from vllm.v1.worker.gpu_model_runner import GPUModelRunner
+
+forward = GPUModelRunner._model_forward
+
+
+@functools.wraps(forward)
+def planted(self, *args, **kwargs):
+    output = forward(self, *args, **kwargs)
+    if not isinstance(output, tuple):
+        return output
+    hidden, planes = output
+    planes = [plane * (1 + 1e-6 * torch.randn_like(plane)) for plane in planes]
+    return hidden, planes
+
+
+GPUModelRunner._model_forward = planted

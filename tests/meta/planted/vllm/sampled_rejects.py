@@ -1,0 +1,16 @@
+"""While sampling, the first draft of every step is rejected, however likely."""
+
+from vllm.v1.sample import rejection_sampler
+
+sample = rejection_sampler.rejection_sample
+
+
+def planted(drafts, counts, longest, ends, probs, logits, bonus, metadata, **options):
+    if not metadata.all_greedy:
+        for count, end in zip(counts, ends.tolist(), strict=True):
+            if count:
+                logits[end - count, drafts[end - count].item()] = float("-inf")
+    return sample(drafts, counts, longest, ends, probs, logits, bonus, metadata, **options)
+
+
+rejection_sampler.rejection_sample = planted
