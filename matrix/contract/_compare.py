@@ -18,7 +18,7 @@ from matrix.faults import Phase
 from matrix.reference import States
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 
 __all__ = [
@@ -78,7 +78,7 @@ class Context:
     """The layer ids asked for, in order, repeats included."""
     others: tuple[States, ...] = ()
     """The states of the run's other requests."""
-    earlier: tuple[tuple[FloatArray, ...], ...] = ()
+    earlier: Sequence[tuple[FloatArray, ...]] = ()
     """Planes of earlier forwards as delivered, of other tokens or other positions than these."""
     final: Literal["raw", "normed", "either"] = "raw"
     """What is right for the last layer: its raw output, the normed one, or either."""

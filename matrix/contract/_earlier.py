@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from matrix.contract._bench import Bench, Run
 from matrix.contract._explain import Observed
 from matrix.engines import Array, Forward
 
-__all__ = ["planes_before", "split"]
+__all__ = ["Earlier", "split"]
 
 FloatArray = NDArray[np.floating[Any]]
 
@@ -28,7 +29,28 @@ def split(arrays: Sequence[Array], width: int) -> tuple[tuple[FloatArray, ...], 
     return tuple(planes), arrays[0].dtype
 
 
-def planes_before(
+class Earlier(Sequence[tuple[FloatArray, ...]]):
+    """Planes as forwards before one of a run's delivered them.
+
+    Gathered when first asked for: it takes the reference a forward each, and most faults are named
+    without.
+    """
+
+    def __init__(self, bench: Bench, run: Run, index: int, seen: Observed) -> None:
+        self._gather = partial(_planes_before, bench, run, index, seen)
+
+    @cached_property
+    def _planes(self) -> tuple[tuple[FloatArray, ...], ...]:
+        return tuple(self._gather())
+
+    def __len__(self) -> int:
+        return len(self._planes)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._planes[index]
+
+
+def _planes_before(
     bench: Bench, run: Run, index: int, seen: Observed
 ) -> Iterator[tuple[FloatArray, ...]]:
     """Planes as forwards before this one delivered them: of the last runs, then of this one.

@@ -69,7 +69,23 @@ def explain(observed: Observed, context: Context) -> tuple[Finding, ...]:
     for index, match in enumerate(compare(observed, context).planes):
         if match.wrong:
             named += _name_plane(index, match, planes[index], observed, context)
-    return _findings(_together(named, planes, observed, context), planes, observed)
+    found = _findings(_together(named, planes, observed, context), planes, observed)
+    return _in_layer_order(found, observed, context) or found
+
+
+def _in_layer_order(
+    found: Sequence[Finding], observed: Observed, context: Context
+) -> tuple[Finding, ...]:
+    """Planes in the order of their layers, and wrong besides: place by place they have no one name."""
+    ordered = tuple(sorted(context.asked))
+    one_name = len(found) < 2 and Fault.UNKNOWN not in {each.label for each in found}
+    if one_name or ordered == context.asked:
+        return ()
+    rest = explain(observed, replace(context, asked=ordered))
+    if len(rest) != 1 or rest[0].label is Fault.UNKNOWN:
+        return ()
+    text = f"asked for {list(context.asked)}, the planes come in the order of their layers"
+    return (Finding(Fault.TAP_ORDER, text, observed.phase), *rest)
 
 
 def _wrong_number(

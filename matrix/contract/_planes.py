@@ -10,7 +10,7 @@ import numpy as np
 
 from matrix.contract._bench import Bench, Run, dying
 from matrix.contract._clause import Finding, Verdict
-from matrix.contract._earlier import FloatArray, planes_before, split
+from matrix.contract._earlier import Earlier, FloatArray, split
 from matrix.contract._explain import Context, Observed, compare, explain
 from matrix.engines import Array, Forward
 from matrix.errors import EngineError, HarnessError
@@ -226,7 +226,7 @@ def _judge_group(
         context,
         states=bench.states(run.sequence, detail=True),
         others=tuple(bench.states(r.sequence) for r in runs if r is not run),
-        earlier=tuple(planes_before(bench, run, group[0].index, seen)),
+        earlier=Earlier(bench, run, group[0].index, seen),
     )
     found = _narrow(seen, context) or explain(seen, context)
     wrong = [part for part in group if not compare(part.observed, context).ok]
@@ -257,7 +257,7 @@ def _one_by_one(
     """
     found: list[Finding] = []
     for part in wrong:
-        before = tuple(planes_before(bench, run, part.index, part.observed))
+        before = Earlier(bench, run, part.index, part.observed)
         found += explain(part.observed, replace(context, earlier=before))
     named = merge(found)
     return () if any(f.label is Fault.UNKNOWN for f in named) else tuple(named)

@@ -320,16 +320,24 @@ def tap_reconf(bench: Bench) -> Verdict:
         return Verdict((dying(done.error, GIVES["TAP-RECONF"], otherwise=Fault.UNKNOWN),))
     again = probe(bench, second, prompt)
     worst = Judged()
-    wrong = _delivered(bench, again, second, worst)
-    found = [
-        Finding(Fault.TAP_LEAK, f"{second} after {first}: {f.evidence}", example={"ids": second})
-        for f in wrong[:1]
-    ]
+    found = _delivered(bench, again, second, worst)
     if again.error is not None and not found:
-        found = [Finding(Fault.TAP_LEAK, f"{second} after {first}: {again.error}")]
+        found = [Finding(Fault.TAP_LEAK, str(again.error))]
+    elif found and _right_for(bench, again, (first, bench.ids)):
+        found = [Finding(Fault.TAP_LEAK, found[0].evidence)]
+    found = [
+        replace(f, evidence=f"{second} after {first}: {f.evidence}", example={"ids": second})
+        for f in found
+    ]
     return Verdict(
         tuple(found),
         expected=f"planes of {second} alone",
         actual=f"{worst.rows} rows compared",
         tolerance=bench.tolerance,
     )
+
+
+def _right_for(bench: Bench, done: Probe, others: Sequence[list[int]]) -> bool:
+    """Whether the planes are right for other ids, which were set before."""
+    runs = [done.run] if done.run else []
+    return any(runs and not judge(bench, runs, ids).findings for ids in others)

@@ -191,5 +191,6 @@ PLANTED = (
         Planted(clause, "leak", F.TAP_LEAK, lambda: {"set_ids": _kept})
         for clause in ("TAP-VALID", "TAP-LAST", "TAP-RECONF")
     ),
+    Planted("TAP-RECONF", "one low", F.TAP_SHIFT_BEFORE, _resolver(one_low)),
     Planted("TAP-RECONF", "first call wins", F.TAP_LEAK, lambda: {"set_ids": lambda old, new: old}),
 )

@@ -316,6 +316,15 @@ def test_sorted_planes_of_unsorted_ids(w: World) -> None:
     assert w.labels(planes) == [F.TAP_ORDER]
 
 
+@pytest.mark.parametrize("asked", [(5, 3, 1), (3, 5, 1), (2, 1), (5, 1, 3)])
+@pytest.mark.parametrize(("step", "label"), [(-1, F.TAP_SHIFT_BEFORE), (1, F.TAP_SHIFT_AFTER)])
+def test_sorted_planes_that_are_shifted_besides(
+    asked: tuple[int, ...], step: int, label: Fault
+) -> None:
+    w = world(asked)
+    assert w.labels([w.layer(n + step) for n in sorted(asked)]) == [F.TAP_ORDER, label]
+
+
 @many
 @given(worlds(least=2), st.data())
 def test_one_plane_several_times(w: World, data: st.DataObject) -> None:
