@@ -247,6 +247,7 @@ def _params(request: Request) -> SamplingParams:
     return SamplingParams(
         temperature=1.0 if sampled else 0.0,
         top_k=sampled.top_k if sampled else -1,
+        top_p=sampled.top_p if sampled else 1.0,
         seed=sampled.seed if sampled else None,
         max_tokens=request.max_tokens,
         stop_token_ids=request.stop,
