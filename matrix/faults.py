@@ -134,7 +134,8 @@ GIVES: Final[Mapping[str, Mapping[Fault, Severity]]] = MappingProxyType(
         "START-PP": _ANY | _START | _all(_WRONG, _F.OUTPUT_DIFFERS, _F.SPEC_INACTIVE),
         "HOOK-PRESENT": _ANY | _all(_DIES, _F.HOOK_MISSING, _F.HOOK_ABSENT),
         "HOOK-REACH": _ANY | _all(_WRONG, _F.HOOK_HOLLOW),
-        "HOOK-RUNNER-SPLIT": _ANY | _all(_WRONG, _F.RUNNER_SPLIT),
+        "HOOK-RUNNER-SPLIT": _ANY
+        | _all(_WRONG, _F.RUNNER_SPLIT, _F.TAP_SHIFT_BEFORE, _F.TAP_SHIFT_AFTER),
         "HOOK-RANKS": _ANY | _all(_WRONG, _F.RANK_SPLIT),
         "AUX-COUNT": _ANY | _STEP | _SHAPE,
         "AUX-SHAPE": _ANY | _STEP | _SHAPE,

@@ -450,12 +450,15 @@ CLUES: Final[tuple[Callable[[Block], Clue | None], ...]] = (
     constant,
     own_state,
     rounded_off,
+    foreign,
     stale,
     moved,
-    foreign,
     permuted,
     partial,
     rescaled,
     unchanging,
 )
-"""In the order in which they are believed: the first that explains every row names the fault."""
+"""In the order in which they are believed: the first that explains every row names the fault.
+
+What one step can explain goes before what takes an earlier one: a prompt may have been run before.
+"""

@@ -225,7 +225,7 @@ def _judge_group(
     context = replace(
         context,
         states=bench.states(run.sequence, detail=True),
-        others=tuple(bench.states(r.sequence) for r in runs if r is not run),
+        others=tuple(bench.states(r.sequence) for r in _batch(bench, run, runs) if r is not run),
         earlier=Earlier(bench, run, group[0].index, seen),
     )
     found = _narrow(seen, context) or explain(seen, context)
@@ -235,6 +235,11 @@ def _judge_group(
         found = apart if 0 < len(apart) <= len(found) else found
     there = " (at the draft's input)" if place == "received" else ""
     judged.findings += [replace(f, evidence=f.evidence + there) for f in found]
+
+
+def _batch(bench: Bench, run: Run, runs: Sequence[Run]) -> Sequence[Run]:
+    """The runs of one call: only those may have run in one step."""
+    return next((batch for batch in bench.recent if any(each is run for each in batch)), runs)
 
 
 def _doubtful(found: Sequence[Finding], wrong: Sequence[Part]) -> bool:

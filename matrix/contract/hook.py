@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from matrix.contract._bench import Bench
@@ -36,6 +36,13 @@ LAYOUTS: Final[Mapping[str, Mapping[str, Any]]] = {
     "no ids": {"dflash_config": {"mask_token_id": 7}},
 }
 """Layout -> the keys of a draft's config that say the ids, as an engine holds them once loaded."""
+
+DUE: Final[Mapping[str, list[int]]] = {
+    **{name: [2, 4, 6] for name in LAYOUTS if name != "no ids"},
+    # Its ids say whose input is wanted, not whose output.
+    "in-checkpoint, deepseek_v41": [1, 3, 5],
+}
+"""Layout -> the boundaries that its ids stand for."""
 
 
 @clause(
@@ -94,7 +101,8 @@ def hook_reach(bench: Bench) -> Verdict:
 def hook_runner_split(bench: Bench) -> Verdict:
     """Each layout through each runner's own resolver, the row's own layout as it was loaded too.
 
-    A layout that no public pair has is a missing guard; one that some pair has is wrong.
+    A runner that is one off all along has that name; any other split has its own. A layout that no
+    public pair has is a missing guard; one that some pair has is wrong.
     """
     public = {pair.layout for pair in load(()).select((), "real")}
     only = (bench.examples.only or {}).get("layout")
@@ -106,7 +114,7 @@ def hook_runner_split(bench: Bench) -> Verdict:
     split = {name: ways for name, ways in said.items() if len({str(w) for w in ways.values()}) > 1}
     found = [
         Finding(
-            Fault.RUNNER_SPLIT,
+            _shift(name, ways.values()) or Fault.RUNNER_SPLIT,
             f"layout {name}: " + ", ".join(f"{way} {ids}" for way, ids in ways.items()),
             example={"layout": name},
             severity=None if name in public else Severity.GUARD,
@@ -120,6 +128,17 @@ def hook_runner_split(bench: Bench) -> Verdict:
         actual=f"{len(split)} layouts differ: {', '.join(split) or 'none'}",
         metrics={"layouts": said},
     )
+
+
+def _shift(layout: str, ways: Iterable[Any]) -> Fault | None:
+    """The fault of a runner whose boundaries are all one low, or all one high."""
+    due = DUE.get(layout, [])
+    steps = {-1: Fault.TAP_SHIFT_BEFORE, 1: Fault.TAP_SHIFT_AFTER}
+    for way in ways:
+        for step, label in steps.items():
+            if due and way == [boundary + step for boundary in due]:
+                return label
+    return None
 
 
 @clause(

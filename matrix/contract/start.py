@@ -7,6 +7,7 @@ from typing import Any
 
 from matrix.contract._bench import Bench, dying
 from matrix.contract._clause import Finding, Skip, Verdict, clause
+from matrix.contract._logits import logits_off
 from matrix.contract._lossless import differing, gaps, plain_gap
 from matrix.engines import Request
 from matrix.errors import EngineError
@@ -27,12 +28,15 @@ def start_plain(bench: Bench) -> Verdict:
     if refusal := bench.refused.get("plain"):
         return _refused("START-PLAIN", refusal)
     try:
-        runs = bench.run(*(Request(prompt, 24) for prompt in bench.prompts(5, 17)))
+        logits = bench.has("logits")
+        runs = bench.run(*(Request(p, 24, logits=logits) for p in bench.prompts(5, 17)))
     except EngineError as error:
         return Verdict((dying(error, GIVES["START-PLAIN"], otherwise=Fault.START_REFUSED),))
     worst = max((gap for run in runs for gap in gaps(bench, run)), default=0.0)
     emitted = [len(run.generation.tokens) for run in runs]
     tolerance = plain_gap(bench, worst)
+    if logits:
+        bench.memo["plain_logits"] = max(off.worst for off in logits_off(bench, runs))
     found = [
         Finding(Fault.OUTPUT_DIFFERS, f"a token lies {worst:.3g} below the reference's best logit")
     ] * (worst > tolerance)

@@ -7,10 +7,8 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -19,6 +17,7 @@ from matrix.contract._bench import Bench, Run
 from matrix.contract._clause import Finding, Skip, Verdict, clause
 from matrix.contract._fuzz import fuzz
 from matrix.contract._inputs import continuation, forced, forcing
+from matrix.contract._logits import logit_tolerance, logits_off
 from matrix.contract._lossless import differing
 from matrix.contract._planes import Judged, Kind, death, judge, merge, verdict
 from matrix.engines import Forward, Inject, Request
@@ -172,20 +171,22 @@ def aux_batch(bench: Bench) -> Verdict:
     "AUX-INERT",
     "With capture on, the target's logits are what they are without it.",
     needs=("logits",),
+    settings=("plain", "main"),
     catches=("vllm#52184", "sglang#38589", "vllm-ascend#13538"),
 )
 def aux_inert(bench: Bench) -> Verdict:
     """Compared with the reference, never with the same engine: an in-place fault is in both.
 
-    The prefill has nothing behind it but the capture; logits that are wrong in verify steps alone
-    may come from the target's own state, so their fault is not named here.
+    The same engine without capture, or its plain start, only tells whose fault it is. The prefill
+    has nothing behind it but the capture; logits that are wrong in verify steps alone may come from
+    the target's own state, so their fault is not named here.
     """
     requests = [Request(prompt, 10, logits=True) for prompt in bench.prompts(5, 17)]
-    prefill, verify = _logits_off(bench, bench.run(*requests))
+    prefill, verify = logits_off(bench, bench.run(*requests))
     rows = prefill.rows + verify.rows
     if not rows:
         raise HarnessError("no logit row was compared: the clause saw nothing")
-    worst, tolerance = max(prefill.worst, verify.worst), _logit_tolerance(bench)
+    worst, tolerance = max(prefill.worst, verify.worst), logit_tolerance(bench)
     found = []
     if worst > tolerance:
         label, phase, why = _blame(bench, requests, prefill.worst)
@@ -201,53 +202,19 @@ def aux_inert(bench: Bench) -> Verdict:
     )
 
 
-def _logit_tolerance(bench: Bench) -> float:
-    """How far a right row of logits may be off, relative L2.
-
-    In half precision the twin's own noise, measured when it was built, comes in twice, from the
-    engine and from the reference, and again as much behind the last layer.
-    """
-    return max(bench.tolerance, 4 * bench.twin.noise)
-
-
-@dataclass
-class _Off:
-    """How far logits are off, over some rows."""
-
-    worst: float = 0.0
-    where: int = 0
-    rows: int = 0
-
-
-def _logits_off(bench: Bench, runs: Sequence[Run]) -> tuple[_Off, _Off]:
-    """Relative L2 distance of logit rows to the reference: those of prefills, and of verifies."""
-    prefill, verify = _Off(), _Off()
-    for run in runs:
-        right = bench.states(run.sequence).logits
-        accepted = {step.position: step.accepted for step in run.generation.steps}
-        for part in run.generation.logits:
-            off = verify if part.position in accepted else prefill
-            got = part.rows.numpy()
-            due = min(accepted.get(part.position, len(got)) + 1, len(got))
-            due = min(due, len(right) - part.position)
-            wanted = right[part.position : part.position + due]
-            far = np.linalg.norm(got[:due] - wanted, axis=1) / np.linalg.norm(wanted, axis=1)
-            far = np.nan_to_num(far, nan=np.inf)
-            off.rows += due
-            if due > 0 and far.max() > off.worst:
-                off.worst, off.where = float(far.max()), part.position + int(far.argmax())
-    return prefill, verify
-
-
 def _blame(bench: Bench, requests: Sequence[Request], prefill: float) -> tuple[Fault, Phase, str]:
     """Whether wrong logits are the capture's doing: without it, the same engine has the right ones."""
-    if prefill <= _logit_tolerance(bench):
+    if prefill <= logit_tolerance(bench):
         return Fault.UNKNOWN, Phase.DECODE, "those of verify steps alone, the prefill's are right"
     if not bench.has("drafts"):
         return Fault.CAPTURE_INTERFERES, Phase.ALL, "from the prefill on"
-    bare = [replace(request, drafts=0) for request in requests]
-    without, _ = _logits_off(bench, bench.run(*bare))
-    if without.worst > _logit_tolerance(bench):
+    runs = bench.run(*(replace(request, drafts=0) for request in requests))
+    without: float | None = logits_off(bench, runs)[0].worst
+    if any(forward.handed for run in runs for forward in run.generation.forwards):
+        without = bench.memo.get("plain_logits")  # drafts or none, this engine captures
+    if without is None:
+        return Fault.UNKNOWN, Phase.ALL, "and no start without capture to compare with"
+    if without > logit_tolerance(bench):
         return Fault.UNKNOWN, Phase.ALL, "without capture too, so the target itself differs"
     return Fault.CAPTURE_INTERFERES, Phase.ALL, "without capture they are right"
 

@@ -339,5 +339,5 @@ def tap_reconf(bench: Bench) -> Verdict:
 
 def _right_for(bench: Bench, done: Probe, others: Sequence[list[int]]) -> bool:
     """Whether the planes are right for other ids, which were set before."""
-    runs = [done.run] if done.run else []
-    return any(runs and not judge(bench, runs, ids).findings for ids in others)
+    run = done.run
+    return run is not None and any(not judge(bench, [run], ids).findings for ids in others)

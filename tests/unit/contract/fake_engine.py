@@ -259,6 +259,8 @@ class FakeEngine:
     final: str = "raw"
     chunk: int = CHUNK
     caching: bool = True
+    always_captures: bool = False
+    """Whether or not there are drafts."""
     joined: bool = False
     """One array of all planes is handed over, not one a plane."""
     speculative: bool = True
@@ -387,6 +389,8 @@ class _Decoding:
     def _capture(self, moment: Moment, context: int) -> None:
         """Hand the planes over; the draft gets its context rows, unless the request is finished."""
         engine = self.engine
+        if self.request.drafts == 0 and not engine.always_captures:
+            return
         planes = engine.handed([moment.layer(n) for n in moment.ids], moment)
         whole = np.concatenate(planes, axis=1) if planes else None
         received = None

@@ -169,6 +169,20 @@ INERT = (
     ),
     Planted("AUX-INERT", "all off", F.CAPTURE_INTERFERES, lambda: {"logits": _scaled(1e-2)}),
     Planted("AUX-INERT", "off without capture too", F.UNKNOWN, lambda: {"logits": _always_scaled}),
+    *(
+        Planted(
+            "AUX-INERT",
+            f"{name}, capture always on",
+            label,
+            lambda: {"logits": _always_scaled, "always_captures": True},
+            bench={"memo": memo},
+        )
+        for name, label, memo in (
+            ("off", F.CAPTURE_INTERFERES, {"plain_logits": 0.0}),
+            ("off in a plain start too", F.UNKNOWN, {"plain_logits": 1e-2}),
+            ("off without a plain start", F.UNKNOWN, {}),
+        )
+    ),
     Planted(
         "AUX-INERT",
         "verify off",
