@@ -65,6 +65,8 @@ class Part:
     observed: Observed
     index: int
     """The forward's place in its run."""
+    moved: int = 0
+    """How many positions behind its forward the draft took it in."""
 
 
 def _rows_due(run: Run, kind: Kind) -> Iterator[tuple[int, Forward, int, int]]:
@@ -123,12 +125,14 @@ def observe(
         rows = min((len(plane) for plane in planes), default=0)
         exact = place == "received" and kind == "verify"
         surplus = exact and rows not in (due, accepted) and position == forward.position
-        if planes and (rows < due or surplus):
+        moved = position - forward.position
+        if planes and (surplus or (rows < due and not moved)):
             text = f"{where}: {rows} rows, {due} due"
             found.append(Finding(Fault.PLANE_SHAPE, text, phase))
             continue
         planes = tuple(plane[:due] for plane in planes)
-        parts.append(Part(Observed(planes, position, dtype or bench.dtype, phase), index))
+        observed = Observed(planes, position, dtype or bench.dtype, phase)
+        parts.append(Part(observed, index, moved))
     return parts, found
 
 
@@ -221,6 +225,7 @@ def _judge_group(
     if near.worst >= judged.worst:
         judged.worst, judged.planes = near.worst, [asdict(plane) for plane in near.planes]
     if near.ok:
+        judged.findings += _first_rows_lost(group)
         return
     context = replace(
         context,
@@ -235,6 +240,17 @@ def _judge_group(
         found = apart if 0 < len(apart) <= len(found) else found
     there = " (at the draft's input)" if place == "received" else ""
     judged.findings += [replace(f, evidence=f.evidence + there) for f in found]
+
+
+def _first_rows_lost(group: Sequence[Part]) -> list[Finding]:
+    """Rows that are right where they were taken in, behind where their forward began."""
+    lost = [part for part in group if part.moved]
+    text = "the draft received no row of position {} (right from position {} on)"
+    return [
+        Finding(Fault.PLANE_SHAPE, text.format(o.position - part.moved, o.position), o.phase)
+        for part in lost[:1]
+        for o in [part.observed]
+    ]
 
 
 def _batch(bench: Bench, run: Run, runs: Sequence[Run]) -> Sequence[Run]:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-from fake_engine import TWIN, Moment, Planes
+from fake_engine import TWIN, Moment, Planes, array
 from planted import (
     PLANES,
     Planted,
@@ -26,7 +26,7 @@ from planted import (
 from matrix.faults import Fault, Phase
 
 if TYPE_CHECKING:
-    from matrix.engines import Generation
+    from matrix.engines import Forward, Generation
 
 Seams = Callable[[], dict[str, Any]]
 ENDING_LAST = {"twin": msgspec.structs.replace(TWIN, layer_ids=(1, 3, 7))}
@@ -64,6 +64,21 @@ def _from_start(generations: list[Generation]) -> list[Generation]:
         return msgspec.structs.replace(generation, forwards=[first, *rest])
 
     return [moved(generation) for generation in generations]
+
+
+def _one_behind(*, lost: bool) -> Callable[[list[Generation]], list[Generation]]:
+    """The draft takes rows in one position behind: all but the last moved there, or the first lost."""
+    kept = slice(1, None) if lost else slice(None, -1)
+
+    def late(forward: Forward) -> Forward:
+        if forward.received is None or forward.received.shape[0] < 2:
+            return forward
+        rows, position = forward.received.numpy()[kept], forward.position + 1
+        return msgspec.structs.replace(forward, received=array(rows), received_position=position)
+
+    return lambda generations: [
+        msgspec.structs.replace(g, forwards=[late(f) for f in g.forwards]) for g in generations
+    ]
 
 
 def _first_chunk_dropped(generations: list[Generation]) -> list[Generation]:
@@ -120,6 +135,12 @@ VALUE = (
         F.NORM_MISSING,
         lambda: {"final": "raw"},
         bench={**ENDING_LAST, "final_tap": "normed"},
+    ),
+    Planted(
+        "AUX-VALUE", "taken in one behind", F.ROW_SHIFT, lambda: {"answer": _one_behind(lost=False)}
+    ),
+    Planted(
+        "AUX-VALUE", "first row lost", F.PLANE_SHAPE, lambda: {"answer": _one_behind(lost=True)}
     ),
     Planted("AUX-VALUE", "another's rows", F.PLANE_FOREIGN, lambda: {"handed": anothers}),
     *deaths("AUX-VALUE"),
