@@ -191,7 +191,7 @@ class VllmEngine:
             accepted_at=list(values[f"{prefix}accepted_tokens_per_pos"].values),
         )
 
-    def resolve(self, config: dict[str, Any]) -> dict[str, Any]:
+    def resolvers(self, config: dict[str, Any]) -> dict[str, Any]:
         """Both runners' resolvers, whichever of the two runs here."""
         return resolve(self._runner(), config)
 
