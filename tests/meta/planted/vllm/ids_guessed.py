@@ -5,7 +5,7 @@ from vllm.v1.worker.gpu_model_runner import GPUModelRunner
 
 resolve = GPUModelRunner._get_eagle3_aux_layers_from_config
 resolve_for_draft = qwen3_dflash.get_eagle3_aux_layers_from_config
-guess = (2, 4, 6)
+guess = (2, 4, 7)
 
 
 def planted(self):
