@@ -316,10 +316,11 @@ def tap_reconf(bench: Bench) -> Verdict:
     first, second = [0, depth // 2], [1, depth // 3 + 1]
     prompt = bench.prompts(8, salt="reconf")[0]
     done = probe(bench, first, prompt)
-    if done.error is not None:
-        return Verdict((dying(done.error, GIVES["TAP-RECONF"], otherwise=Fault.UNKNOWN),))
-    again = probe(bench, second, prompt)
     worst = Judged()
+    if done.error is not None:
+        died = dying(done.error, GIVES["TAP-RECONF"], otherwise=Fault.UNKNOWN)
+        return Verdict(tuple(_delivered(bench, done, first, worst) or [died]))
+    again = probe(bench, second, prompt)
     found = _delivered(bench, again, second, worst)
     if again.error is not None and not found:
         found = [Finding(Fault.TAP_LEAK, str(again.error))]

@@ -11,7 +11,7 @@ from matrix.contract import CLAUSES
 from matrix.faults import GIVES
 from matrix.reference import Reference
 
-from ._drill import SUBJECTS, Subject, drill, everyday, planted, red, table
+from ._drill import SUBJECTS, Subject, drill, in_ci, planted, red, table
 
 OUTCOMES = {"crash", "timeout", "oom", "xpass"}
 ENGINES = pytest.mark.parametrize("engine", SUBJECTS)
@@ -61,7 +61,7 @@ def files(kind: str) -> pytest.MarkDecorator:
 def _marks(subject: Subject, file: Path) -> list[pytest.MarkDecorator]:
     why = f"DFLASH_MATRIX_{subject.name.upper()} names no interpreter that has {subject.name}"
     marks = [pytest.mark.skipif(subject.python is None, reason=why)]
-    return marks + [pytest.mark.by_hand] * (file.stem not in everyday(subject.name))
+    return marks + [pytest.mark.ci] * (file.stem in in_ci(subject.name))
 
 
 @files("planted")
@@ -84,7 +84,7 @@ def test_a_harmless_change_turns_nothing_red(
 def test_the_table_and_the_files_agree(engine: str) -> None:
     assert set(table()[engine]) == {file.stem for file in planted("planted", engine)}
     harmless = {file.stem for file in planted("harmless", engine)}
-    assert everyday(engine) <= set(table()[engine]) | harmless
+    assert in_ci(engine) <= set(table()[engine]) | harmless
 
 
 @ENGINES
