@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 import numpy as np
-from fake_engine import BLOCK, MASK, TARGET, VOCAB, Moment
+from fake_engine import BLOCK, MASK, TARGET, VOCAB, Moment, ids_of
 from planted import Planted, deaths, dies, in_verify, when
 
 from matrix.engines import Counters, Generation, Hook, Request, Started, Step
@@ -117,8 +117,14 @@ def _no_flat(runner: str, config: dict[str, Any]) -> Any:
     return None if runner == "first" and set(config) == {"target_layer_ids"} else 1
 
 
-def _no_nested(runner: str, config: dict[str, Any]) -> Any:
+def _nested_low(runner: str, config: dict[str, Any]) -> Any:
     """vLLM #40727 in one of two runners: without the +1."""
+    low = runner == "first" and set(config) == {"dflash_config"}
+    return config["dflash_config"].get("target_layer_ids") if low else ids_of(runner, config)
+
+
+def _no_nested(runner: str, config: dict[str, Any]) -> Any:
+    """One of two runners resolves a nested config to something else."""
     return 1 if runner == "first" or "dflash_config" not in config else 2
 
 
@@ -147,6 +153,12 @@ def _twice_accepted(tokens: list[int], m: Moment) -> list[int]:
 
 PLANTED = (
     Planted("HOOK-RUNNER-SPLIT", "no flat ids", F.RUNNER_SPLIT, lambda: {"runner": _no_flat}),
+    Planted(
+        "HOOK-RUNNER-SPLIT",
+        "nested ids one low",
+        (F.TAP_SHIFT_BEFORE, F.RUNNER_SPLIT),
+        lambda: {"runner": _nested_low},
+    ),
     Planted("HOOK-RUNNER-SPLIT", "no nested ids", F.RUNNER_SPLIT, lambda: {"runner": _no_nested}),
     Planted(
         "HOOK-RANKS",

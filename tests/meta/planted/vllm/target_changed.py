@@ -7,7 +7,7 @@ load = DFlashProposer.load_model
 
 def planted(self, target_model):
     load(self, target_model)
-    self.runner.model_config.hf_config.max_position_embeddings = 77
+    self.vllm_config.model_config.hf_config.max_position_embeddings = 77
 
 
 DFlashProposer.load_model = planted

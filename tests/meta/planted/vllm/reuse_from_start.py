@@ -1,4 +1,4 @@
-"""On a prefix-cache hit the draft gets the planes of the cached positions, kept from before."""
+"""On a prefix-cache hit the draft gets the planes of the first positions, kept from before."""
 
 from vllm.v1.worker.gpu_model_runner import GPUModelRunner
 
