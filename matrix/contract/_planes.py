@@ -84,6 +84,8 @@ def _rows_due(run: Run, kind: Kind) -> Iterator[tuple[int, Forward, int, int]]:
             continue
         if kind == "prefill":
             due = ends[forward.position] - forward.position
+            if run.error is not None:  # it may have died of any chunk, the last one or not
+                due = min([due, *(array.shape[0] for array in forward.handed[:1])])
             yield index, forward, due, due
         elif forward.position in accepted and forward.position < end:
             rows = accepted[forward.position] + 1
@@ -186,7 +188,10 @@ def judge(
             for place in places:
                 parts, found = observe(bench, run, kind, place, phase)
                 judged.findings += found
-                for group in _join(parts):
+                for part in parts:
+                    if part.moved:
+                        judged.findings += _taken_in_elsewhere(bench, run, part, wanted)
+                for group in _join([part for part in parts if not part.moved]):
                     _judge_group(bench, run, runs, group, wanted, place, judged)
                 if place == "handed" and not parts and not found:
                     judged.findings += _nothing(run, kind, phase)
@@ -225,7 +230,6 @@ def _judge_group(
     if near.worst >= judged.worst:
         judged.worst, judged.planes = near.worst, [asdict(plane) for plane in near.planes]
     if near.ok:
-        judged.findings += _first_rows_lost(group)
         return
     context = replace(
         context,
@@ -242,19 +246,25 @@ def _judge_group(
     judged.findings += [replace(f, evidence=f.evidence + there) for f in found]
 
 
-def _first_rows_lost(group: Sequence[Part]) -> list[Finding]:
-    """Rows that are right where they were taken in, behind where their forward began."""
-    lost = [part for part in group if part.moved]
-    text = "the draft received no row of position {} (right from position {} on)"
-    return [
-        Finding(Fault.PLANE_SHAPE, text.format(o.position - part.moved, o.position), o.phase)
-        for part in lost[:1]
-        for o in [part.observed]
-    ]
+def _taken_in_elsewhere(bench: Bench, run: Run, part: Part, wanted: Wanted) -> tuple[Finding, ...]:
+    """What rows are that the draft took in at another position than their forward's."""
+    seen, own = part.observed, part.observed.position - part.moved
+    context = Context(
+        bench.states(run.sequence), wanted.ids, final=wanted.final, tolerance=bench.tolerance
+    )
+    if compare(replace(seen, position=own), context).ok:
+        text = f"the draft takes rows of position {own} on in at position {seen.position}"
+        return (Finding(Fault.ROW_SHIFT, text, seen.phase),)
+    if compare(seen, context).ok:
+        text = f"the draft received nothing of positions {own} to {seen.position - 1}"
+        return (Finding(Fault.PLANE_SHAPE, text, seen.phase),)
+    return explain(seen, replace(context, states=bench.states(run.sequence, detail=True)))
 
 
 def _batch(bench: Bench, run: Run, runs: Sequence[Run]) -> Sequence[Run]:
-    """The runs of one call: only those may have run in one step."""
+    """The runs of one call, which may have run in one step; elsewhere each is before the next."""
+    if not bench.has("batch"):
+        return ()
     return next((batch for batch in bench.recent if any(each is run for each in batch)), runs)
 
 
@@ -310,8 +320,8 @@ def _close(rows: FloatArray, due: FloatArray, tolerance: float) -> bool:
 
 def death(bench: Bench, error: EngineError, gives: Mapping[Fault, Any]) -> tuple[Finding, ...]:
     """What a request died of: its planes where they can be seen, else the engine's last words."""
-    runs = [run for batch in bench.recent for run in batch]
-    dead = [run for run in runs if run.generation.error is not None][-1:]
+    batches = [[run for run in batch if run.error is not None] for batch in bench.recent]
+    dead = next((batch for batch in reversed(batches) if batch), [])
     found = judge(bench, dead, bench.ids).findings if dead else []
     named = tuple(f for f in found if f.label in gives and f.label is not Fault.UNKNOWN)
     return named or (dying(error, gives, otherwise=Fault.UNKNOWN),)
