@@ -1,16 +1,13 @@
 from __future__ import annotations
 
 import copy
-from typing import get_args
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from matrix import layouts
 from matrix.errors import LayoutError
 from matrix.layouts import place, read
-from matrix.registry import _pair
 
 BASE = {
     "architectures": ["DFlashDraftModel"],
@@ -237,7 +234,3 @@ def test_a_transformers_config_can_be_read_back_from_every_layout_with_a_body():
         loaded = qwen3.from_dict(config).to_dict()
         assert read(loaded).ids == (1, 3)
         assert loaded["rope_parameters"]["rope_theta"] == 1000000.0
-
-
-def test_rows_and_layouts_mean_the_same_layouts():
-    assert get_args(layouts.Layout) == get_args(_pair.Layout)
