@@ -54,6 +54,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
     """Parse a command line; a usage error ends the process with exit code 2, as argparse does."""
+    from matrix.preflight import register as register_preflight
     from matrix.scan import register as register_scan
 
     parser = argparse.ArgumentParser(
@@ -69,6 +70,7 @@ def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
     _baseline(sub)
     _cache(sub)
     register_scan(sub)
+    register_preflight(sub)
     return parser.parse_args(argv)
 
 
