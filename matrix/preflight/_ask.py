@@ -96,7 +96,8 @@ def transformers(question: dict[str, Any]) -> dict[str, Any]:
         )
         return {
             "how": "guess" if stated is None else "read",
-            "ids": [int(layer) for layer in model.target_layer_ids],
+            # As its first draft adds the 1: text is no number.
+            "ids": [int(layer + 0) for layer in model.target_layer_ids],
         }
 
     if question["method"] not in ("dflash", "dflash2"):

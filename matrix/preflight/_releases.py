@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Final, Literal
 
 from packaging.version import InvalidVersion, Version
@@ -51,7 +52,12 @@ class Draft:
 
 def tables(engines: Sequence[str]) -> dict[str, Table]:
     """The committed scans of the engines that have some."""
-    return {engine: load_table(engine) for engine in engines if engine in SCANNED}
+    return {engine: _table(engine) for engine in engines if engine in SCANNED}
+
+
+@cache
+def _table(engine: str) -> Table:
+    return load_table(engine)
 
 
 def starts(
