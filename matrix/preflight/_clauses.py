@@ -240,10 +240,11 @@ def cfg_width(pair: Subject) -> Said:
         return fault(_INVALID, "hidden_size", None, "the target's config states no hidden size")
     if not pair.said.own:
         return skip("the draft is in the target's checkpoint")
+    own, planes = pair.body("hidden_size"), pair.config.get("target_hidden_size")
+    for name, value in (("hidden_size", own), ("target_hidden_size", planes)):
+        if (name == "hidden_size" or value is not None) and (number(value) or 0) < 1:
+            return fault(_INVALID, width, value, f"the draft's {name} is {shown(value)}")
     stated = _plane_width(pair)
-    own = pair.body("hidden_size")
-    if number(own) is None or own < 1:
-        return fault(_INVALID, width, own, f"the draft's hidden_size is {shown(own)}")
     if stated is None:
         return skip("the draft states no width")
     actual, key = stated

@@ -82,10 +82,14 @@ def fetch(where: HubId, file: str, limit: int, *, start: bool = False) -> Answer
     hub = _hub()
     name = f"{where.repo}: {where.path(file)}"
     if hub.constants.is_offline_mode():
-        kept = _cached(hub, where, file, limit, start=start)
-        if kept is None:
-            _check_offline(hub, where, name)
-        return kept
+        return _offline(
+            hub,
+            where,
+            file,
+            limit,
+            f"{name}: not in the hub's cache, and HF_HUB_OFFLINE is set",
+            start=start,
+        )
     url = hub.hf_hub_url(where.repo, where.path(file), revision=where.revision)
     headers = hub.utils.build_hf_headers(library_name="dflash-matrix", library_version=__version__)
     headers["accept-encoding"] = "identity"
@@ -94,10 +98,7 @@ def fetch(where: HubId, file: str, limit: int, *, start: bool = False) -> Answer
     try:
         return _follow(hub.get_session(), url, headers, name, limit, start=start)
     except _Unreachable as error:
-        kept = _cached(hub, where, file, limit, start=start)
-        if kept is None:
-            raise ConfigError(f"{name}: {error}") from None
-        return kept
+        return _offline(hub, where, file, limit, f"{name}: {error}", start=start)
 
 
 class _Unreachable(Exception):  # noqa: N818 - never leaves this module
@@ -200,7 +201,8 @@ def _commit(value: str | None) -> str | None:
 def _hub() -> Any:
     try:
         import httpx  # noqa: F401 - the client of every release from 1.0
-        import huggingface_hub
+        import huggingface_hub.constants
+        import huggingface_hub.utils
     except ImportError:
         raise UsageError(f"a hub id {_MISSING}") from None
     if int(huggingface_hub.__version__.split(".")[0]) < 1:
@@ -221,8 +223,11 @@ def _cached(hub: Any, where: HubId, file: str, limit: int, *, start: bool) -> An
     return Answer(data[:limit], found[1] if found else None)
 
 
-def _check_offline(hub: Any, where: HubId, name: str) -> None:
-    """Raise `ConfigError` unless the cache holds the repository, without that file."""
-    if hub.try_to_load_from_cache(where.repo, where.path("config.json"), revision=where.revision):
-        return
-    raise ConfigError(f"{name}: not in the hub's cache, and HF_HUB_OFFLINE is set")
+def _offline(
+    hub: Any, where: HubId, file: str, limit: int, problem: str, *, start: bool
+) -> Answer | None:
+    """What the cache holds: a file, or `None` if it holds the repository without that file."""
+    kept = _cached(hub, where, file, limit, start=start)
+    if kept is None and _cached(hub, where, "config.json", limit, start=True) is None:
+        raise ConfigError(problem)
+    return kept

@@ -128,6 +128,7 @@ RED: dict[str, list[tuple[str, Change, Change, str | None, str, str]]] = {
             "is 4096, and the target's planes are 2560",
         ),
         ("nested", {"hidden_size": ...}, {}, None, "config-invalid", "hidden_size is None"),
+        ("multi-stream", {"target_hidden_size": "wide"}, {}, None, "config-invalid", "is 'wide'"),
         (
             "multi-stream",
             {"target_hidden_size": 8192},

@@ -16,8 +16,7 @@ import pytest
 from samples import GOOD, configs, put
 
 from matrix.layouts import claims, read_target
-from matrix.preflight import Side, _installed, examine
-from matrix.preflight._installed import with_installed
+from matrix.preflight import _installed
 from matrix.preflight._resolvers import readings
 
 PACKAGES = {"vllm": "vllm", "sglang": "sglang", "transformers": "dflash"}
