@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from matrix.errors import UsageError
+from matrix.errors import RegistryError, UsageError
 from matrix.preflight._installed import installed, with_installed
 from matrix.preflight._judge import judge
 from matrix.preflight._new import row
@@ -61,12 +61,16 @@ def _preflight(args: argparse.Namespace) -> int:
 
 def _new(args: argparse.Namespace) -> int:
     registry = _registry(args)
-    text = row(_pair(args, registry, None, None), registry.pairs)
+    pair = _pair(args, registry, None, None)
+    text = row(pair, registry.pairs)
     with tempfile.TemporaryDirectory() as folder:
         # What is printed is loaded first: a row that the registry refuses is no row.
         file = Path(folder, "new.toml")
         file.write_text(text, encoding="utf-8")
-        load((*registry.files, file))
+        try:
+            load((*registry.files, file))
+        except RegistryError as error:
+            raise RegistryError(pair.draft.name, error.row, error.field, error.problem) from None
     print(text)
     return 0
 

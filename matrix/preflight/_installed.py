@@ -83,22 +83,19 @@ def _told(reading: Reading, told: Mapping[str, Mapping[str, Any]]) -> Reading:
 def _ask(engine: str, python: str, question: str) -> dict[str, Any]:
     """The engine's answers by resolver; empty when it has none, for whatever reason."""
     command = [python, str(_SCRIPT), engine]
-    process = subprocess.Popen(
-        command,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        env={**_without_secrets(os.environ), **_QUIET},
-        start_new_session=True,
-    )
+    env = {**_without_secrets(os.environ), **_QUIET}
+    pipe, null = subprocess.PIPE, subprocess.DEVNULL
+    with subprocess.Popen(
+        command, stdin=pipe, stdout=pipe, stderr=null, env=env, start_new_session=True
+    ) as process:
+        try:
+            out, _ = process.communicate(question.encode(), timeout=_PATIENCE)
+        except subprocess.TimeoutExpired:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            return {}
     try:
-        out, _ = process.communicate(question.encode(), timeout=_PATIENCE)
         answer = json.loads(out.decode(errors="replace").strip().rpartition("\n")[2])
-    except subprocess.TimeoutExpired:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-        return {}
     except ValueError:
         return {}
     return answer if isinstance(answer, dict) else {}

@@ -10,13 +10,16 @@ import json
 import os
 import subprocess
 import sys
+import time
+from pathlib import Path
 from typing import Any
 
 import pytest
 from samples import GOOD, configs, put
 
 from matrix.layouts import claims, read_target
-from matrix.preflight import _installed
+from matrix.preflight import Side, _installed, examine, judge
+from matrix.preflight._installed import with_installed
 from matrix.preflight._resolvers import readings
 
 PACKAGES = {"vllm": "vllm", "sglang": "sglang", "transformers": "dflash"}
@@ -111,5 +114,66 @@ def test_our_model_reads_as_the_engine_does(engine: str) -> None:
                     f"{name}: {reading.resolver}: {mine} {reading.note!r}; engine {theirs}"
                 )
     assert not differ, "\n".join(differ)
-    print(engine, compared, "readings compared")
     assert compared >= 15
+
+
+# --- who is asked, and what becomes of the answer -----------------------------------------------
+
+
+def engine_that(folder: Path, does: str) -> str:
+    """An interpreter that runs `does` whatever it is given."""
+    script = folder / "python"
+    script.write_text(f"#!{sys.executable}\nimport json, os, sys, time\n{does}\n")
+    script.chmod(0o755)
+    return str(script)
+
+
+def told(python: str, engine: str = "vllm") -> dict[str, Any]:
+    target, draft = configs("nested")
+    pair = with_installed(examine(Side("t", target), Side("d", draft)), {engine: python})
+    return {reading.resolver: reading for reading in pair.readings}
+
+
+def test_an_engine_s_own_answer_takes_the_place_of_our_model(tmp_path: Path) -> None:
+    answer = {"first runner": {"how": "read", "ids": [0, 8]}}
+    found = told(engine_that(tmp_path, f"print('noise'); print(json.dumps({answer}))"))
+    assert (found["first runner"].by, found["first runner"].ids) == ("installed", (0, 8))
+    assert {found[name].by for name in found if name != "first runner"} == {"model"}
+
+
+def test_what_the_engine_reads_is_what_is_judged(tmp_path: Path) -> None:
+    target, draft = configs("nested")
+    answer = {"second runner": {"how": "read", "ids": [0, 8, 16, 24, 32]}}
+    python = engine_that(tmp_path, f"print(json.dumps({answer}))")
+    pair = with_installed(examine(Side("t", target), Side("d", draft)), {"vllm": python})
+    (split,) = [j for j in judge(pair).judgements if j.clause == "CFG-RUNNER-SPLIT"]
+    assert split.outcome == "fail"
+    assert "vllm (second runner) takes [0, 8, 16, 24, 32]" in split.message
+
+
+def test_a_refusal_is_shown_with_its_reason(tmp_path: Path) -> None:
+    answer = {"second runner": {"how": "refused", "ids": None, "note": "ValueError: no"}}
+    does = f"print(json.dumps(json.loads({json.dumps(answer)!r})))"
+    reading = told(engine_that(tmp_path, does))["second runner"]
+    assert (reading.how, reading.ids, reading.note) == ("refused", None, "ValueError: no")
+
+
+@pytest.mark.parametrize("does", ["sys.exit(3)", "print('no json')", "print('[1]')", "print('{}')"])
+def test_an_engine_that_doesn_t_answer_leaves_our_model(tmp_path: Path, does: str) -> None:
+    assert {reading.by for reading in told(engine_that(tmp_path, does)).values()} == {"model"}
+
+
+def test_an_engine_that_hangs_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_installed, "_PATIENCE", 0.5)
+    began = time.monotonic()
+    assert {r.by for r in told(engine_that(tmp_path, "time.sleep(60)")).values()} == {"model"}
+    assert time.monotonic() - began < 10
+
+
+def test_no_secret_reaches_an_engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_TOKEN", "hf_swordfish")
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-swordfish")
+    seen = tmp_path / "env"
+    told(engine_that(tmp_path, f"open({str(seen)!r}, 'w').write(json.dumps(dict(os.environ)))"))
+    assert "swordfish" not in seen.read_text()
+    assert json.loads(seen.read_text())["HF_HUB_OFFLINE"] == "1"
