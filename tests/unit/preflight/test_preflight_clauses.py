@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from samples import BAD, GOOD, configs, judged, outcomes, put
+from config_samples import BAD, GOOD, configs, judged, outcomes, put
 
 from matrix.faults import GIVES, Fault, Severity, severity_of
 from matrix.preflight import CLAUSES, Side, Tensor, edition

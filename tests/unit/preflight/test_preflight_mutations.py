@@ -6,9 +6,9 @@ import copy
 import json
 from typing import Any
 
+from config_samples import GOOD, configs
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from samples import GOOD, configs
 
 from matrix.errors import UsageError
 from matrix.layouts import read

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from loopback import safetensors
-from samples import CONFIGS, GOOD, configs, put
+from config_samples import CONFIGS, GOOD, configs, put
+from loopback_hub import safetensors
 
 from matrix.cli import main
 from matrix.preflight import _cli, edition

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from samples import GOOD, configs, put
+from config_samples import GOOD, configs, put
 
 from matrix.layouts import claims, read_target
 from matrix.preflight import Side, _installed, examine, judge

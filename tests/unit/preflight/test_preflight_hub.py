@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from loopback import COMMIT, Handler, Hub, reply, safetensors, serving
-from samples import configs
+from config_samples import configs
+from loopback_hub import COMMIT, Handler, Hub, reply, safetensors, serving
 
 from matrix.errors import ConfigError, UsageError
 from matrix.preflight import _hub, open_draft, open_target

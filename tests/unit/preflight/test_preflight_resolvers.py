@@ -1,11 +1,11 @@
-"""Our models of the engines' resolvers, one by one; `test_installed.py` asks the engines."""
+"""Our models of the engines' resolvers, one by one; `test_preflight_installed.py` asks the engines."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import pytest
-from samples import configs, put
+from config_samples import configs, put
 
 from matrix.layouts import claims, read_target
 from matrix.preflight._resolvers import readings
