@@ -5,7 +5,7 @@ The semantic ones are in `_semantics.py`. A clause's id is its address: `CFG-IDS
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from typing import Any, Final
 
@@ -309,6 +309,10 @@ def cfg_mask(pair: Subject) -> Said:
         return skip("EAGLE3 has no mask token")
     if not found:
         return fault(_INVALID, legal, None, "no key states a mask token")
+    inner = pair.config.get("dflash_config")
+    if isinstance(inner, Mapping) and inner.get("mask_token_id", legal) is None:
+        words = f"dflash_config.mask_token_id is null, and hides {found[0].key} from engines"
+        return fault(_INVALID, legal, None, words)
     for claim in found:
         value = claim.value
         if number(value) is None or value < 0 or (vocab is not None and value >= vocab):
@@ -439,16 +443,12 @@ def cfg_arch(pair: Subject) -> Said:
 
 def _arch_of_dflash(pair: Subject) -> Said:
     known = ("DFlashDraftModel", "DFlash2DraftModel")
-    name = pair.classes["transformers"].name
-    refusal = next((r.note for r in pair.readings if r.how == "refused"), None)
-    if name in known and pair.said.method in ("dflash", "dflash2"):
+    name, refusal = pair.classes["transformers"].name, pair.refusal("transformers")
+    if name in known and refusal is None:
         return ok(name, f"the authors' code has {name}")
-    return fault(
-        Fault.START_REFUSED,
-        " or ".join(known),
-        name,
-        f"the authors' code has no {name}" + (f"; it {refusal}" if refusal else ""),
-    )
+    words = f"the authors' code has no {name}" if name not in known else "the authors' code refuses"
+    words += f": it {refusal}" if refusal else ""
+    return fault(Fault.START_REFUSED, " or ".join(known), name, words)
 
 
 def _classes(pair: Subject) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -32,8 +32,8 @@ class Subject:
     readings: tuple[Reading, ...]
     classes: Mapping[str, Draft]
     """Engine -> the class that it builds the draft as."""
-    releases: Mapping[str, tuple[Start, ...]]
-    """Engine -> what its scanned releases do with the pair, oldest first."""
+    scanned: Mapping[str, tuple[Start, ...]]
+    """Engine -> what its releases do with a pair of these classes, by their scans, oldest first."""
     rows: tuple[Pair, ...]
     """The registry's rows on this draft."""
 
@@ -61,6 +61,19 @@ class Subject:
     def block(self) -> int | None:
         """The block size, likewise."""
         return number(self.said.block[0].value) if self.said.block else None
+
+    @cached_property
+    def releases(self) -> dict[str, tuple[Start, ...]]:
+        """Engine -> what its scanned releases do with this pair: they die where no resolver reads it."""
+        return {
+            engine: tuple(_refused(start, self.refusal(engine)) for start in found)
+            for engine, found in self.scanned.items()
+        }
+
+    def refusal(self, engine: str) -> str | None:
+        """Why none of an engine's resolvers takes the file, or `None` when one does."""
+        own = [reading for reading in self.readings if reading.engine == engine]
+        return own[-1].note if own and all(reading.how == "refused" for reading in own) else None
 
     @property
     def engines(self) -> tuple[str, ...]:
@@ -101,7 +114,7 @@ def examine(
     classes = {name: draft_class(name, draft.config, said, facts) for name in view}
     ids = next((claim.outputs for claim in said.ids if claim.outputs is not None), ())
     last = facts.depth is not None and facts.depth - 1 in ids
-    releases = {
+    scanned = {
         name: starts(table, said, facts, classes[name], last_tapped=last, version=version)
         for name, table in tables(view).items()
     }
@@ -109,7 +122,7 @@ def examine(
         reading for reading in readings(draft.config, said, facts) if reading.engine in view
     )
     own = tuple(row for row in rows if draft.hub and _same(row.speculative_model, draft.name))
-    return Subject(target, draft, facts, said, engine, version, found, classes, releases, own)
+    return Subject(target, draft, facts, said, engine, version, found, classes, scanned, own)
 
 
 def edition(config: Mapping[str, Any]) -> str:
@@ -124,6 +137,12 @@ def edition(config: Mapping[str, Any]) -> str:
 def number(value: Any) -> int | None:
     """A whole number, or `None`."""
     return value if type(value) is int else None
+
+
+def _refused(start: Start, why: str | None) -> Start:
+    if why is None or start.verdict == "dies":
+        return start
+    return replace(start, verdict="dies", why=f"its resolver refuses: {why}")
 
 
 def _same(one: str, other: str) -> bool:

@@ -170,6 +170,14 @@ RED: dict[str, list[tuple[str, Change, Change, str | None, str, str]]] = {
         ("nested", {MASK: 151936}, {}, None, "config-invalid", "151936; want a token in 0..151935"),
         ("nested", {MASK: -1}, {}, None, "config-invalid", "is -1"),
         ("nested", {MASK: "<mask>"}, {}, None, "config-invalid", "'<mask>'"),
+        (
+            "nested",
+            {"dflash_config.mask_token_id": None, "mask_token_id": 7},
+            {},
+            None,
+            "config-invalid",
+            "is null, and hides mask_token_id",
+        ),
         ("nested", {"mask_token_id": 7}, {}, None, "config-invalid", "mask_token_id says 7"),
     ],
     "CFG-BLOCK": [
@@ -239,6 +247,9 @@ RED: dict[str, list[tuple[str, Change, Change, str | None, str, str]]] = {
             "the target's class",
         ),
         ("dspark-anchor-first", {}, {}, "transformers", "start-refused", "no Qwen3DSparkModel"),
+        # deepseek-ai/dflash_qwen3_8b_block7 is labelled so, and has no Markov head.
+        ("dspark-anchor-first", {"markov_rank": 0}, {}, "sglang", "start-refused", "markov_rank"),
+        ("nested", {"num_target_layers": ...}, {}, "transformers", "start-refused", "num_target"),
         ("speculators", {}, {}, "sglang", "start-refused", "reads no speculators format"),
         (
             "speculators",
