@@ -6,7 +6,7 @@ are read, the committed scans are asked, and the clauses `CFG-*` say what fits.
 
 from __future__ import annotations
 
-from matrix.preflight import _clauses, _semantics  # noqa: F401 - they fill CLAUSES
+from matrix.preflight import _clauses, _numbers, _semantics  # noqa: F401 - they fill CLAUSES
 from matrix.preflight._cli import register
 from matrix.preflight._files import Tensor
 from matrix.preflight._judge import Result, judge
