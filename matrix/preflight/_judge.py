@@ -71,6 +71,8 @@ class Result:
             for judgement in self.judgements
         ]
         lines.append("")
+        if self.failed:
+            lines.append("By classes and resolvers alone, were it not for the failed clauses:")
         for engine in pair.engines:
             lines += _engine_lines(pair, engine)
         counts = {
