@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Final, Literal
 
 from matrix.errors import LayoutError
@@ -74,7 +75,7 @@ class Claim:
     semantics: Semantics = "output"
     """Of layer ids: what the numbers mean in the file."""
 
-    @property
+    @cached_property
     def outputs(self) -> tuple[int, ...] | None:
         """Layer ids as outputs, or `None` when the value is no list of whole numbers."""
         if not isinstance(self.value, list) or not all(map(whole, self.value)):

@@ -6,13 +6,14 @@ Structural like those of `_numbers.py`; `_semantics.py` has the rest. A clause's
 
 from __future__ import annotations
 
+from collections import Counter
 from itertools import pairwise
 from typing import Any
 
 from matrix.faults import Fault
 from matrix.layouts import Claim
 from matrix.preflight._subject import Subject
-from matrix.preflight._verdict import Said, clause, fault, ok, shown, skip
+from matrix.preflight._verdict import Said, clause, cut, fault, ok, shown, skip
 
 __all__: list[str] = []
 
@@ -47,7 +48,7 @@ def cfg_ids(pair: Subject) -> Said:
         said = {claim.key: list(claim.outputs or ()) for claim in found}
         words = "; ".join(f"{key} says {ids}" for key, ids in said.items())
         return fault(
-            _INVALID, "one list under every key", said, f"as outputs of layers, {_cut(words)}"
+            _INVALID, "one list under every key", said, f"as outputs of layers, {cut(words)}"
         )
     first = found[0]
     ids = list(first.outputs or ())
@@ -59,7 +60,8 @@ def cfg_ids(pair: Subject) -> Said:
             f"{first.key} holds boundaries, but its numbers are those that the usual formula gives "
             "as outputs: either the trainer left out the 1, or it is chance",
         )
-    return ok(ids, f"{ids}, from {first.key}" + ("" if first.semantics == "output" else " minus 1"))
+    minus = "" if first.semantics == "output" else " minus 1"
+    return ok(ids, f"{cut(str(ids))}, from {first.key}{minus}")
 
 
 def _id_problem(pair: Subject, claim: Claim) -> str | None:
@@ -68,11 +70,12 @@ def _id_problem(pair: Subject, claim: Claim) -> str | None:
         return f"is {shown(claim.value)}; it should be a list of whole numbers"
     if not ids:
         return "is empty; a draft reads at least one layer"
-    if twice := sorted({layer for layer in ids if ids.count(layer) > 1}):
-        return f"{twice} stand there more than once; engines capture a layer once (as outputs)"
+    if twice := sorted(layer for layer, times in Counter(ids).items() if times > 1):
+        return f"{cut(str(twice))} stand there more than once, and are captured once (as outputs)"
     outside = [layer for layer in ids if layer < 0 or (depth is not None and layer >= depth)]
     if outside:
-        return f"{_cut(str(outside))} are not in 0..{(depth or 0) - 1 if depth else 'N-1'} (as outputs)"
+        last = "N-1" if depth is None else depth - 1
+        return f"{cut(str(outside))} are not in 0..{last} (as outputs)"
     # The authors' code alone keeps the order that is asked for.
     if pair.engine != "transformers" and any(a > b for a, b in pairwise(ids)):
         return "is not increasing; vLLM and SGLang hand the planes over in sorted order"
@@ -177,14 +180,10 @@ def cfg_runner_split(pair: Subject) -> Said:
     if all(ids == stated for ids in taken.values()):
         return ok(stated, f"{', '.join(taken)} read the same")
     words = "; ".join(
-        f"{who} takes {_cut(str(ids))}" + ("" if read[who].how == "read" else f" ({read[who].how})")
+        f"{who} takes {cut(str(ids))}" + ("" if read[who].how == "read" else f" ({read[who].how})")
         for who, ids in taken.items()
         if ids != stated
     )
     return fault(
-        Fault.RUNNER_SPLIT, stated, taken, f"{pair.id_claim.key} says {_cut(str(stated))}; {words}"
+        Fault.RUNNER_SPLIT, stated, taken, f"{pair.id_claim.key} says {cut(str(stated))}; {words}"
     )
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= 300 else f"{text[:290]}..."

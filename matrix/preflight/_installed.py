@@ -15,8 +15,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from matrix.preflight._resolvers import Reading
-from matrix.preflight._subject import Subject
+from matrix.preflight._resolvers import MOST_LAYERS, Reading
+from matrix.preflight._subject import Subject, number
 
 __all__ = ["installed", "with_installed"]
 
@@ -50,7 +50,8 @@ def with_installed(pair: Subject, python: Mapping[str, str]) -> Subject:
         python: engine -> interpreter that has it.
     """
     asked = [engine for engine in pair.engines if engine in python]
-    if not asked or pair.facts.depth is None:
+    layers = number(pair.body("num_hidden_layers")) or 0
+    if not asked or pair.facts.depth is None or layers > MOST_LAYERS:
         return pair
     question = json.dumps(
         {

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from matrix.preflight._subject import Subject, edition
-from matrix.preflight._verdict import CLAUSES, Judgement
+from matrix.preflight._verdict import CLAUSES, Judgement, cut
 
 __all__ = ["Result", "judge"]
 
@@ -134,10 +134,10 @@ def _engine_lines(pair: Subject, engine: str) -> list[str]:
 
 
 def _list(ids: tuple[int, ...] | None) -> str:
-    listed = ",".join(map(str, ids or ()))
-    return listed if len(listed) <= 200 else f"{listed[:190]}..."
+    return cut(",".join(map(str, ids or ())))
 
 
 def _printable(line: str) -> str:
     """A line that no terminal obeys, whatever a config or a name holds."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in line)
+    shown = cut(line, 1200)
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in shown)

@@ -10,6 +10,7 @@ from itertools import pairwise
 from typing import Final
 
 from matrix.faults import Fault
+from matrix.preflight._resolvers import MOST_LAYERS
 from matrix.preflight._subject import Subject, number
 from matrix.preflight._verdict import Said, clause, fault, ok, shown, skip
 
@@ -17,7 +18,7 @@ __all__: list[str] = []
 
 _INVALID, _MISMATCH = Fault.CONFIG_INVALID, Fault.CONFIG_MISMATCH
 _MOST: Final = 1024
-"""Layers of a draft, and tokens of a block, at most: more than any published one has, by far."""
+"""Tokens of a block, at most: more than any published draft has, by far."""
 _FLOATS: Final = ("BF16", "F16", "F32", "F64")
 
 
@@ -112,7 +113,7 @@ def _own_layers(pair: Subject) -> Said | None:
     if not pair.said.own:
         return None
     layers = pair.body("num_hidden_layers")
-    if number(layers) is None or not 1 <= layers <= _MOST:
+    if number(layers) is None or not 1 <= layers <= MOST_LAYERS:
         return fault(
             _INVALID,
             "num_hidden_layers",

@@ -23,6 +23,8 @@ __all__ = ["SCANNED", "Draft", "Start", "draft_class", "starts", "tables"]
 SCANNED: Final = ("vllm", "sglang")
 """Engines with committed scans; the authors' code has no releases to tell apart."""
 
+_LONGEST: Final = 120
+"""Characters of a class name that are looked at."""
 _LAST: Final = "SRC-LAST-LAYER"
 # Letters of an `Entry.hook` that serve a method, the one that the engine asks for first in front.
 _HOOKS: Final[Mapping[str, tuple[int, ...]]] = {"dspark": (1, 0), "eagle3": (2,)}
@@ -105,7 +107,7 @@ def _start(
         return Start(version, "dies", f"doesn't know the draft's class {draft.name}")
     entry = release.architectures.get(target.arch or "")
     if entry is None:
-        return Start(version, "dies", f"doesn't know the target's class {target.arch}")
+        return Start(version, "dies", f"doesn't know the target's class {target.arch!s:.{_LONGEST}}")
     letters = [entry.hook[place] for place in _HOOKS.get(said.method, (0,))]
     if "o" not in letters:
         return Start(version, "dies", f"{target.arch} {_WORDS[letters[-1]]}")
@@ -131,7 +133,7 @@ def _start(
 def draft_class(engine: str, config: Mapping[str, Any], said: Claims, target: TargetFacts) -> Draft:
     """What an engine makes of the draft's `architectures` (vllm 0.32.0, sglang 0.5.23)."""
     classes = config.get("architectures")
-    named = [str(name) for name in classes] if isinstance(classes, list) else []
+    named = [str(name)[:_LONGEST] for name in classes] if isinstance(classes, list) else []
     if engine == "vllm" and said.layout == "speculators":
         return _vllm_speculators(config, said, named)
     if not named:

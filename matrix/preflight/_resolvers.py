@@ -13,10 +13,13 @@ from typing import Any, Final, Literal
 
 from matrix.layouts import Claims, TargetFacts
 
-__all__ = ["ENGINES", "How", "Reading", "needs_second_runner", "readings"]
+__all__ = ["ENGINES", "MOST_LAYERS", "How", "Reading", "needs_second_runner", "readings"]
 
 ENGINES: Final = ("vllm", "sglang", "transformers")
 """Engines whose resolvers are known; `transformers` stands for the authors' `dflash` on it."""
+
+MOST_LAYERS: Final = 1024
+"""Layers of a draft at most: a config that states more is not asked about any further."""
 
 How = Literal["read", "default", "guess", "refused"]
 Config = Mapping[str, Any]
@@ -178,7 +181,7 @@ def _sglang_dflash(config: Config, said: Claims, depth: int) -> tuple[How, Seque
     if not found:
         raise _Refused("wants target_layer_ids to be non-empty")
     if outside := [number for number in found if not 0 <= number < depth]:
-        raise _Refused(f"{outside} are out of range for {depth} layers")
+        raise _Refused(f"{outside!s:.80} are out of range for {depth} layers")
     return "read", found
 
 
@@ -233,6 +236,8 @@ def _formula(depth: int, layers: int) -> list[int]:
     """`build_target_layer_ids`, the guess of SGLang and of the authors' code."""
     if layers == 1:
         return [depth // 2]
+    if layers > MOST_LAYERS:
+        raise _Refused(f"would guess an id for each of {layers} layers")
     if depth < 4:
         raise _Refused(f"guesses ids by a formula that needs 4 target layers, not {depth}")
     return list(_spread(1, depth - 3, layers))

@@ -83,7 +83,7 @@ class Subject:
     @property
     def last_tapped(self) -> bool:
         """Whether the draft reads the last layer."""
-        return bool(self.ids) and self.facts.depth is not None and self.facts.depth - 1 in self.ids  # type: ignore[operator]
+        return self.facts.depth is not None and self.facts.depth - 1 in (self.ids or ())
 
     def body(self, key: str) -> Any:
         """A key of the draft's own shape."""

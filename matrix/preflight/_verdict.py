@@ -9,7 +9,18 @@ from typing import Any, Final, Literal
 from matrix.faults import Fault, Severity, severity_of
 from matrix.preflight._subject import Subject
 
-__all__ = ["CLAUSES", "Clause", "Judgement", "Said", "clause", "fault", "ok", "shown", "skip"]
+__all__ = [
+    "CLAUSES",
+    "Clause",
+    "Judgement",
+    "Said",
+    "clause",
+    "cut",
+    "fault",
+    "ok",
+    "shown",
+    "skip",
+]
 
 Outcome = Literal["pass", "fail", "warn", "skip"]
 
@@ -55,7 +66,8 @@ class Clause:
         if said.label is not None:
             doubt = severity_of(self.id, said.label) is Severity.GUARD
             outcome = "warn" if doubt else "fail"
-        return Judgement(self.id, outcome, said.label, said.expected, said.actual, said.message)
+        message = cut(said.message, 1000)
+        return Judgement(self.id, outcome, said.label, said.expected, said.actual, message)
 
 
 CLAUSES: Final[dict[str, Clause]] = {}
@@ -91,5 +103,9 @@ def skip(message: str) -> Said:
 
 def shown(value: Any) -> str:
     """A value in one short line."""
-    text = repr(value)
-    return text if len(text) <= 160 else f"{text[:150]}... ({len(text)} characters)"
+    return cut(repr(value), 160)
+
+
+def cut(text: str, most: int = 300) -> str:
+    """A text without its end, where that is long."""
+    return text if len(text) <= most else f"{text[: most - 30]}... ({len(text)} characters)"

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import copy
 import json
+import time
 from typing import Any
 
-from config_samples import GOOD, configs
+import pytest
+from config_samples import GOOD, configs, put
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -136,3 +138,26 @@ def test_what_passes_has_planes_that_fit(pair: tuple[dict[str, Any], dict[str, A
     width = draft.get("target_hidden_size") or result.pair.body("hidden_size")
     hidden, streams = result.pair.facts.hidden_size, result.pair.facts.streams
     assert width in (hidden, hidden and hidden * streams)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("num_hidden_layers", 1 << 62),
+        ("num_target_layers", 1 << 62),
+        ("dflash_config.target_layer_ids", [7] * 400_000),
+        ("dflash_config.target_layer_ids", list(range(400_000))),
+        ("dflash_config.target_layer_ids", ...),
+        ("architectures", ["x" * 400_000]),
+        ("layer_types", ["x"] * 400_000),
+    ],
+)
+@pytest.mark.parametrize("ids", [True, False])
+def test_nothing_takes_long_or_says_much(key: str, value: Any, ids: bool) -> None:
+    target, draft = copy.deepcopy(PAIRS["nested"])
+    draft = draft if ids else put(draft, "dflash_config.target_layer_ids", ...)
+    began = time.process_time()
+    result = judge(examine(Side("target", target), Side("draft", put(draft, key, value))))
+    assert time.process_time() - began < 5
+    assert all(len(judgement.message) < 4000 for judgement in result.judgements)
+    assert len(result.as_text()) < 30_000
