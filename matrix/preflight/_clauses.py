@@ -22,7 +22,7 @@ _INVALID = Fault.CONFIG_INVALID
 
 @clause(
     "CFG-IDS",
-    "layer ids are there, whole numbers, in 0..N-1, unique and increasing, and all keys agree",
+    "Layer ids are there, whole numbers, in 0..N-1, unique and increasing, and all keys agree.",
     (
         "vllm#48113",
         "Model-Optimizer#2149",
@@ -91,7 +91,7 @@ def _copied_unshifted(claim: Claim, depth: int | None) -> bool:
 
 @clause(
     "CFG-GUESS",
-    "layer ids are stated, so that nobody guesses them",
+    "Layer ids are stated, so that nobody guesses them.",
     ("sglang#37475", "sglang#37476", "z-lab/dflash#156", "lmdeploy#4991", "speculators#440"),
 )
 def cfg_guess(pair: Subject) -> Said:
@@ -113,7 +113,7 @@ def cfg_guess(pair: Subject) -> Said:
 
 @clause(
     "CFG-ARCH",
-    "a release of the engine knows the draft's class, and the target's class offers it the hook",
+    "A release of the engine knows the draft's class, and the target's class offers it the hook.",
     ("spark-vllm-docker#364", "vllm#24967", "vllm#45319", "sglang#34771", "optimum-intel#1756"),
 )
 def cfg_arch(pair: Subject) -> Said:
@@ -163,7 +163,7 @@ def _span(versions: list[str]) -> str:
 
 @clause(
     "CFG-RUNNER-SPLIT",
-    "every resolver in view reads the ids that the file states",
+    "Every resolver in view reads the ids that the file states.",
     ("vllm#49559", "vllm#40727", "sglang#32334", "lmdeploy#4991"),
 )
 def cfg_runner_split(pair: Subject) -> Said:

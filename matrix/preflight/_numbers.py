@@ -24,7 +24,7 @@ _FLOATS: Final = ("BF16", "F16", "F32", "F64")
 
 @clause(
     "CFG-FC",
-    "number of ids times plane width is the input width of the draft's fc",
+    "Number of ids times plane width is the input width of the draft's fc.",
     ("vllm#48113", "sglang#32334", "ROCmFPX#44"),
 )
 def cfg_fc(pair: Subject) -> Said:
@@ -81,7 +81,7 @@ def _plane_width(pair: Subject) -> tuple[int, str] | None:
 
 @clause(
     "CFG-DEPTH",
-    "the draft was made for a target of this depth, and has layers of its own",
+    "The draft was made for a target of this depth, and has layers of its own.",
     ("vllm#48113", "sglang#37475"),
 )
 def cfg_depth(pair: Subject) -> Said:
@@ -141,7 +141,7 @@ def _places(name: str) -> Iterator[str]:
 
 @clause(
     "CFG-WIDTH",
-    "a plane is as wide as the draft expects, streams side by side counted",
+    "A plane is as wide as the draft expects, streams side by side counted.",
     ("vllm#48113", "onnxruntime-genai#2531"),
 )
 def cfg_width(pair: Subject) -> Said:
@@ -172,7 +172,7 @@ def cfg_width(pair: Subject) -> Said:
 
 @clause(
     "CFG-VOCAB",
-    "draft and target share a vocabulary; a reduced one is no larger",
+    "Draft and target share a vocabulary; a reduced one is no larger.",
     ("vllm-ascend#11374", "EAGLE#258"),
 )
 def cfg_vocab(pair: Subject) -> Said:
@@ -209,7 +209,7 @@ def _reduced(pair: Subject, value: int) -> bool:
 
 @clause(
     "CFG-MASK",
-    "the mask token is stated, and a row of the target's embedding",
+    "The mask token is stated, and a row of the target's embedding.",
     ("Automodel#2461", "SpecForge#604", "Model-Optimizer#1621", "onnxruntime-genai#2531"),
 )
 def cfg_mask(pair: Subject) -> Said:
@@ -239,7 +239,7 @@ def cfg_mask(pair: Subject) -> Said:
 
 @clause(
     "CFG-BLOCK",
-    "the block size is stated once, leaves something to draft, and fits the proposal",
+    "The block size is stated once, leaves something to draft, and fits the proposal.",
     ("speculators#456", "llama.cpp#26275", "lmdeploy#4991", "MNN#4826"),
 )
 def cfg_block(pair: Subject) -> Said:

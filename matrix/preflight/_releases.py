@@ -107,7 +107,9 @@ def _start(
         return Start(version, "dies", f"doesn't know the draft's class {draft.name}")
     entry = release.architectures.get(target.arch or "")
     if entry is None:
-        return Start(version, "dies", f"doesn't know the target's class {target.arch!s:.{_LONGEST}}")
+        return Start(
+            version, "dies", f"doesn't know the target's class {target.arch!s:.{_LONGEST}}"
+        )
     letters = [entry.hook[place] for place in _HOOKS.get(said.method, (0,))]
     if "o" not in letters:
         return Start(version, "dies", f"{target.arch} {_WORDS[letters[-1]]}")

@@ -23,7 +23,7 @@ _SLIDING: Final = "sliding_attention"
 
 @clause(
     "CFG-LAST",
-    "the last layer isn't tapped, or the engine captures it",
+    "The last layer isn't tapped, or the engine captures it.",
     ("sglang#32204", "sglang#32206", "Automodel#3083", "vllm#48124", "vllm#52184"),
 )
 def cfg_last(pair: Subject) -> Said:
@@ -60,7 +60,7 @@ def cfg_last(pair: Subject) -> Said:
 
 @clause(
     "CFG-MASK-ROLE",
-    "the mask token has no other role",
+    "The mask token has no other role.",
     ("Automodel#2461", "speculators#393", "SpecForge#604"),
 )
 def cfg_mask_role(pair: Subject) -> Said:
@@ -116,7 +116,7 @@ def _added(pair: Subject) -> dict[int, str]:
 
 @clause(
     "CFG-CONTEXT",
-    "the draft's positions reach as far as the target's",
+    "The draft's positions reach as far as the target's.",
     ("NeMo-RL#3960", "sglang#34285", "vllm#48894"),
 )
 def cfg_context(pair: Subject) -> Said:
@@ -140,7 +140,7 @@ def cfg_context(pair: Subject) -> Said:
 
 @clause(
     "CFG-ROPE",
-    "the rope base is stated once, and is the target's",
+    "The rope base is stated once, and is the target's.",
     ("Model-Optimizer#1621", "llama.cpp#27342"),
 )
 def cfg_rope(pair: Subject) -> Said:
@@ -175,7 +175,7 @@ def _thetas(config: Mapping[str, Any]) -> dict[str, Any]:
 
 @clause(
     "CFG-MROPE",
-    "the draft has plain positions, as engines give it",
+    "The draft has plain positions, as engines give it.",
     ("llama.cpp#27342", "vllm-ascend#9340", "TensorRT-LLM#13782"),
 )
 def cfg_mrope(pair: Subject) -> Said:
@@ -197,7 +197,7 @@ def cfg_mrope(pair: Subject) -> Said:
 
 @clause(
     "CFG-WINDOW",
-    "sliding layers have a window, one kind for each layer, and one meaning of causal",
+    "Sliding layers have a window, one kind for each layer, and one meaning of causal.",
     ("vllm#40898", "ik_llama.cpp#2021", "TensorRT-LLM#16914", "TensorRT-LLM#18043"),
 )
 def cfg_window(pair: Subject) -> Said:
@@ -247,7 +247,7 @@ def _causal(pair: Subject, window: int) -> Said:
     return ok(window, f"window {window}")
 
 
-@clause("CFG-DTYPE", "draft and target have one dtype", ("lmdeploy#4789", "dflash-mlx#60"))
+@clause("CFG-DTYPE", "Draft and target have one dtype.", ("lmdeploy#4789", "dflash-mlx#60"))
 def cfg_dtype(pair: Subject) -> Said:
     """As the configs state them, or as the draft's weights are stored."""
     if not pair.said.own:
@@ -273,7 +273,7 @@ def _dtype(config: Mapping[str, Any]) -> str | None:
 
 @clause(
     "CFG-QUANT",
-    "draft and KV cache are not quantised",
+    "Draft and KV cache are not quantised.",
     ("vllm#49133", "vllm#53116", "vllm#53873", "vllm#49293", "TensorRT-LLM#8910"),
 )
 def cfg_quant(pair: Subject) -> Said:
@@ -309,7 +309,7 @@ def _method(table: Any) -> str:
 
 @clause(
     "CFG-KEYS",
-    "somebody reads every key of the draft's config",
+    "Somebody reads every key of the draft's config.",
     ("vllm#43482", "ROCmFPX#48", "sglang#32334", "ik_llama.cpp#2021"),
 )
 def cfg_keys(pair: Subject) -> Said:
@@ -324,7 +324,7 @@ def cfg_keys(pair: Subject) -> Said:
     return ok([], "every key is read by somebody")
 
 
-@clause("CFG-EDITION", "the file is the edition that the registry's row is on")
+@clause("CFG-EDITION", "The file is the edition that the registry's row is on.")
 def cfg_edition(pair: Subject) -> Said:
     """Repository ids change in place: ids, mask, block and depth against the rows of that draft."""
     here = edition(pair.config)

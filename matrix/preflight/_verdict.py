@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from matrix.faults import Fault, Severity, severity_of
+from matrix.faults import GIVES, Fault, Severity, worst_first
 from matrix.preflight._subject import Subject
 
 __all__ = [
@@ -58,13 +58,29 @@ class Clause:
     check: Callable[[Subject], Said]
     catches: tuple[str, ...] = ()
     """Public reports that it would have caught."""
+    version: int = 1
+    """Raised by every change in what it judges."""
+    tier: str = "config"
+    """Configs are all that it needs."""
+    needs: tuple[str, ...] = ()
+    """No capability of an engine."""
+
+    @property
+    def gives(self) -> Mapping[Fault, Severity]:
+        """The labels that it can give, with their severities."""
+        return GIVES[self.id]
+
+    @property
+    def severity(self) -> Severity:
+        """The worst of them."""
+        return min(self.gives.values(), key=worst_first)
 
     def judge(self, subject: Subject) -> Judgement:
         """`fail` for what dies or is wrong, `warn` for a missing guard or a doubt."""
         said = self.check(subject)
         outcome: Outcome = "skip" if said.skipped else "pass"
         if said.label is not None:
-            doubt = severity_of(self.id, said.label) is Severity.GUARD
+            doubt = self.gives[said.label] is Severity.GUARD
             outcome = "warn" if doubt else "fail"
         message = cut(said.message, 1000)
         return Judgement(self.id, outcome, said.label, said.expected, said.actual, message)
