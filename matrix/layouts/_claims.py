@@ -184,7 +184,7 @@ def _layout(config: Mapping[str, Any]) -> Layout:
 def _body(config: Mapping[str, Any], layout: Layout) -> Mapping[str, Any]:
     """Where the shape of the draft's layers (in the checkpoint: the target's) is described."""
     inner = config.get("transformer_layer_config" if layout == "speculators" else "text_config")
-    return inner if isinstance(inner, Mapping) else config
+    return inner if isinstance(inner, Mapping) and inner else config
 
 
 def _method(config: Mapping[str, Any], layout: Layout) -> str:
