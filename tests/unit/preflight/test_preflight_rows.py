@@ -49,8 +49,8 @@ def configs(row: Pair) -> tuple[dict[str, Any], dict[str, Any]]:
 @pytest.mark.parametrize("key", ROWS)
 def test_a_row_passes_what_is_structural(key: str) -> None:
     row = ROWS[key]
-    if row.layout in ("in-checkpoint", "eagle3"):
-        pytest.skip(f"no file is written in the layout {row.layout}")
+    if row.layout in (None, "in-checkpoint", "eagle3"):
+        pytest.skip(f"no file can be written in the layout {row.layout}")
     # Files at top level are read by vLLM's second runner alone; the authors' code reads them all.
     engine = "transformers" if row.layout == "flat" else None
     result = judged(*configs(row), engine)
