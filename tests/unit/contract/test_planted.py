@@ -226,6 +226,11 @@ def test_a_clause_that_saw_nothing_is_an_error_of_ours(clause: str) -> None:
         ruling(clause, bench(FakeEngine(**BLIND[clause])))
 
 
+def test_one_zero_plane_among_real_ones_is_no_hollow_hook() -> None:
+    engine = FakeEngine(handed=lambda planes, m: [planes[0] * 0, *planes[1:]])
+    assert verdict("HOOK-REACH", engine).findings == ()
+
+
 def test_pure_needs_both_starts() -> None:
     for missing in ("plain", "main"):
         prepared = bench(refused={missing: plant_start.OTHER})
