@@ -107,21 +107,14 @@ def _list(sub: Sub) -> None:
 
 
 def _do_list(args: argparse.Namespace) -> int:
-    from dataclasses import asdict
+    from matrix.registry import as_json, as_line
 
     registry, _ = _registry(args)
     pairs = registry.select(args.pairs, args.kind)
     if args.json:
-        print(json.dumps([asdict(pair) for pair in pairs], indent=1))
+        print(json.dumps([as_json(pair) for pair in pairs], indent=1))
         return 0
-    for pair in pairs:
-        ids = ",".join(map(str, pair.target_layer_ids))
-        arch = pair.arch + (" (inferred)" if pair.arch_inferred else "")
-        block = "" if pair.block_size is None else f"block {pair.block_size}"
-        print(
-            f"{pair.key:<42} {pair.kind:<9} {arch:<42} {pair.num_target_layers:>3} layers  "
-            f"taps {ids:<28} {block:<8} {pair.draft_class}"
-        )
+    print(*map(as_line, pairs), sep="\n")
     return 0
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import torch
+import transformers
 from torch import Tensor, nn
 
 from matrix.errors import ReferenceFailed
@@ -19,7 +20,10 @@ from matrix.errors import ReferenceFailed
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-__all__ = ["Anatomy", "anatomy", "capture"]
+__all__ = ["Anatomy", "anatomy", "capture", "target_class"]
+
+# Architectures that transformers spells otherwise than the checkpoints' configs.
+_SPELT: Final = {"KimiK25ForConditionalGeneration": "Kimi_K25ForConditionalGeneration"}
 
 _LAYERS: Final = ("layers", "h", "blocks")
 _FINAL_NORM: Final = ("norm", "norm_f", "final_layernorm", "embedding_norm")
@@ -45,6 +49,12 @@ class Anatomy:
     """Per layer, the module whose output is the attention branch."""
     mlp: tuple[nn.Module | None, ...]
     """Per layer, the module whose output is the MLP branch."""
+
+
+def target_class(arch: str) -> Any:
+    """The class that transformers has for an architecture; `None` when it has none."""
+    cls = getattr(transformers, _SPELT.get(arch, arch), None)
+    return cls if hasattr(cls, "config_class") else None
 
 
 def anatomy(model: nn.Module) -> Anatomy:
