@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from matrix.registry._expectation import Expectation
 from matrix.registry._gates import gated
+from matrix.registry._import import import_vllm, imported_lines
 from matrix.registry._load import UserConfig, load, user_config
 from matrix.registry._pair import Baseline, Gate, Pair, Variant, default_key
 from matrix.registry._select import Registry
@@ -23,6 +24,8 @@ __all__ = [
     "default_key",
     "gaps",
     "gated",
+    "import_vllm",
+    "imported_lines",
     "load",
     "user_config",
 ]
