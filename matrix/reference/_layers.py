@@ -73,7 +73,7 @@ def anatomy(model: nn.Module) -> Anatomy:
     return Anatomy(
         layers=tuple(layers),
         norm=norm,
-        input_norms=tuple(_child(layer, _INPUT_NORM) for layer in layers),
+        input_norms=tuple(_first(_child(layer, _INPUT_NORM)) for layer in layers),
         attention=tuple(_branch(layer, _ATTENTION, _ATTENTION_OUT) for layer in layers),
         mlp=tuple(_branch(layer, _MLP, _MLP_OUT) for layer in layers),
     )
@@ -177,4 +177,9 @@ def _child(module: nn.Module, names: Sequence[str]) -> Any:
 
 
 def _branch(layer: nn.Module, names: Sequence[str], sandwiched: Sequence[str]) -> Any:
-    return _child(layer, sandwiched if _child(layer, _SANDWICH) is not None else names)
+    return _first(_child(layer, sandwiched if _child(layer, _SANDWICH) is not None else names))
+
+
+def _first(module: Any) -> Any:
+    """Of a layer that is two in one (LongCat's), what its first half has."""
+    return module[0] if isinstance(module, nn.ModuleList) else module
