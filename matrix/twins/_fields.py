@@ -168,6 +168,10 @@ ARCHITECTURES: Final[Mapping[str, Mapping[str, Any]]] = MappingProxyType(
             "n_groups": 1,
             "ssm_state_size": 32,
             "moe_shared_expert_intermediate_size": 32,
+            # transformers clamps a time step to the least one in a prefill, but not in a decode step
+            # of one token, and kernels don't at all: so no step may be that short.
+            "time_step_min": 1e-9,
+            "time_step_floor": 0.001,
         },
         "HunYuanVLForConditionalGeneration": {
             "rope_parameters": {
