@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
 from dataclasses import dataclass, field
@@ -10,10 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from matrix.contract import CLAUSES, Examples
-from matrix.engines import MEMORY_CEILING_MB, Deadlines, Worker
+from matrix.engines import ENVIRONMENT, MEMORY_CEILING_MB, Deadlines, Worker
 from matrix.errors import UsageError
 from matrix.registry import Expectation, Pair
 from matrix.results import canonical
+from matrix.scan import NotInstalled
 
 __all__ = ["Plan", "select_clauses"]
 
@@ -30,6 +32,8 @@ class Plan:
     """Ids of the clauses that are judged; the others are skipped as `filtered`."""
     python: str = sys.executable
     """The engine's interpreter."""
+    engine_path: NotInstalled | None = None
+    """`--engine-path`: only the classes of this engine are looked at."""
     expectations: tuple[Expectation, ...] = ()
     dtype: str = "float32"
     seed: int = 0
@@ -50,10 +54,13 @@ class Plan:
 
     def worker(self, log: Path) -> Worker:
         """A new worker of this plan's engine, the same wherever it is started."""
-        env = {"OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
+        env = {k: v for k, v in ENVIRONMENT[self.engine].items() if k not in os.environ}
         if self.offline:
             env["HF_HUB_OFFLINE"] = "1"
-        return Worker(self.engine, log, self.python, self.inject, env, self.memory_mb)
+        served = self.engine
+        if self.engine_path:
+            served, env = f"{self.engine}-classes", env | self.engine_path.env()
+        return Worker(served, log, self.python, self.inject, env, self.memory_mb)
 
     def repro(self, pair: Pair, clause: str, example: Any) -> str:
         """One line that replays a cell when pasted into a shell."""
@@ -63,6 +70,8 @@ class Plan:
             words += ["--registry", str(file)]
         if self.python != sys.executable:
             words += ["--python", f"{self.engine}={self.python}"]
+        if self.engine_path:
+            words += ["--engine-path", str(self.engine_path.given)]
         if self.inject:
             words += ["--inject", str(self.inject)]
         if self.deadlines != Deadlines():

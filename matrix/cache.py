@@ -3,6 +3,7 @@
     <root>/twins/<fingerprint>/          a target and its draft
     <root>/reference/<key>.msgpack       layer states of one sequence
     <root>/examples/...                  Hypothesis examples, replayed first next time
+    <root>/engines/<wheel>/              engines that are looked at without being installed
 
 Everything here can be made again: deleting any of it costs time only.
 """
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["KINDS", "Entry", "atomic_dir", "atomic_file", "clear", "entries", "remove", "root"]
 
-Kind = Literal["twins", "reference", "examples", "scan"]
+Kind = Literal["twins", "reference", "examples", "scan", "engines"]
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
 """The kinds of entries, which are the names of the folders under the root."""
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["main", "make_plan", "parse"]
 
 INTERRUPTED: Final = 130
-ENGINES: Final = ("transformers",)
+ENGINES: Final = ("transformers", "vllm")
 """The engines that `run` knows."""
 PROFILES: Final = {"ci": 12, "nightly": 500}
 """Hypothesis profile -> inputs that a fuzzed clause tries, unless `--max-examples` says it."""
@@ -178,6 +178,7 @@ def _run(sub: Sub) -> None:
     add = parser.add_argument
     add("--engine", required=True, choices=ENGINES)
     add("--python", action="append", default=[], metavar="E=PATH", help="an engine's interpreter")
+    add("--engine-path", type=Path, metavar="DIR_OR_WHEEL", help="look at its classes only")
     add("--clause", action="append", default=[], metavar="GLOB")
     add("--dtype", default="float32", choices=("float32", "bfloat16", "float16"))
     add("--out", type=Path, default=Path("reports"), metavar="DIR")
@@ -228,6 +229,7 @@ def make_plan(args: argparse.Namespace, out: Path) -> Plan:
     from matrix._plan import Plan, select_clauses
     from matrix.engines import Deadlines
     from matrix.registry import user_config
+    from matrix.scan import not_installed
 
     registry, files = _registry(args)
     python = {**user_config(Path.cwd()).python, **_pythons(args.python)}
@@ -237,7 +239,10 @@ def make_plan(args: argparse.Namespace, out: Path) -> Plan:
     seed = args.seed if args.seed is not None else 0
     if args.seed is None and args.profile == "nightly":
         seed = secrets.randbelow(1 << 32)
+    if args.engine_path and args.engine == "transformers":
+        raise UsageError("--engine-path: the engine `transformers` has no classes of its own")
     optional = {
+        "engine_path": not_installed(args.engine, args.engine_path) if args.engine_path else None,
         "max_examples": args.max_examples or PROFILES[args.profile],
         "memory_mb": args.memory_mb,
         "python": python.get(args.engine),

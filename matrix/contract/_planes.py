@@ -67,20 +67,25 @@ class Part:
     """The forward's place in its run."""
 
 
-def _rows_due(run: Run, kind: Kind) -> Iterator[tuple[int, Forward, int]]:
-    """Each forward of that kind with the rows that count: rejected rows never do."""
+def _rows_due(run: Run, kind: Kind) -> Iterator[tuple[int, Forward, int, int]]:
+    """Each forward of that kind with the rows that count: rejected rows never do.
+
+    The last number is that of the accepted rows: a cut leaves fewer that can be compared.
+    """
     accepted = {step.position: step.accepted for step in run.generation.steps}
     forwards, end = run.generation.forwards, len(run.sequence)
     starts = [forward.position for forward in forwards if forward.kind == "prefill"]
     # A chunk of a prefill ends where the next one begins.
-    ends = dict(zip(starts, [*starts[1:], len(run.request.prompt)], strict=True))
+    ends = dict(zip(starts, [*starts[1:], len(run.request.prompt)], strict=False))
     for index, forward in enumerate(forwards):
         if forward.kind != kind:
             continue
         if kind == "prefill":
-            yield index, forward, ends[forward.position] - forward.position
+            due = ends[forward.position] - forward.position
+            yield index, forward, due, due
         elif forward.position in accepted and forward.position < end:
-            yield index, forward, min(accepted[forward.position] + 1, end - forward.position)
+            rows = accepted[forward.position] + 1
+            yield index, forward, min(rows, end - forward.position), rows
 
 
 def _uncovered(run: Run, phase: Phase) -> list[Finding]:
@@ -103,7 +108,7 @@ def observe(
     if kind == "prefill" and place == "handed":
         found += _uncovered(run, phase)
     parts: list[Part] = []
-    for index, forward, due in _rows_due(run, kind):
+    for index, forward, due, accepted in _rows_due(run, kind):
         arrays, position = _arrays(forward, place)
         if not arrays:
             continue  # nothing captured, or the draft was not called after this forward
@@ -117,7 +122,8 @@ def observe(
         planes, dtype = parted
         rows = min((len(plane) for plane in planes), default=0)
         exact = place == "received" and kind == "verify"
-        if planes and (rows < due or (exact and rows != due and position == forward.position)):
+        surplus = exact and rows not in (due, accepted) and position == forward.position
+        if planes and (rows < due or surplus):
             text = f"{where}: {rows} rows, {due} due"
             found.append(Finding(Fault.PLANE_SHAPE, text, phase))
             continue

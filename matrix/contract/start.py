@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from matrix.contract._bench import Bench, dying
 from matrix.contract._clause import Finding, Skip, Verdict, clause
-from matrix.contract._lossless import gaps, plain_gap
+from matrix.contract._lossless import differing, gaps, plain_gap
 from matrix.engines import Request
 from matrix.errors import EngineError
 from matrix.faults import GIVES, Fault
 
-__all__ = ["start_decode", "start_load", "start_plain", "start_pure", "start_spec"]
+__all__ = ["start_decode", "start_load", "start_plain", "start_pp", "start_pure", "start_spec"]
 
 
 @clause(
     "START-PLAIN",
     "The target alone, with speculation off, starts and generates as the reference does.",
+    needs=("start",),
     settings=("plain",),
     catches=("sparkring#161", "vllm#49133"),
 )
@@ -48,6 +50,7 @@ def start_plain(bench: Bench) -> Verdict:
 @clause(
     "START-LOAD",
     "The engine starts the pair with speculation on.",
+    needs=("start",),
     catches=(
         "vllm#45319",
         "sglang#34771",
@@ -71,6 +74,7 @@ def start_load(bench: Bench) -> Verdict:
 @clause(
     "START-DECODE",
     "After the start, at least two draft steps run without an error.",
+    needs=("start",),
     catches=("vllm#48113", "ROCmFPX#44", "sglang#39685", "sglang#38589"),
 )
 def start_decode(bench: Bench) -> Verdict:
@@ -89,6 +93,7 @@ def start_decode(bench: Bench) -> Verdict:
 @clause(
     "START-SPEC",
     "Speculation is really on: drafts are proposed and verified.",
+    needs=("start",),
     catches=("vllm#52447", "ds4#468", "omlx#1257", "vllm#50851", "SwiftLM#88"),
 )
 def start_spec(bench: Bench) -> Verdict:
@@ -112,6 +117,7 @@ def start_spec(bench: Bench) -> Verdict:
 @clause(
     "START-PURE",
     "Loading the draft changes nothing in the target: config, dtypes and weights.",
+    needs=("start",),
     settings=("plain", "main"),
     catches=("vllm#49133", "vllm#50330", "sglang#34959"),
 )
@@ -131,6 +137,30 @@ def start_pure(bench: Bench) -> Verdict | Skip:
         for key in changed[:1]
     )
     return Verdict(found, expected="no difference", actual=f"changed: {changed or 'nothing'}")
+
+
+@clause(
+    "START-PP",
+    "With two pipeline ranks the pair starts and is complete, or is refused by that name.",
+    needs=("start",),
+    settings=("pp2",),
+    catches=("vllm#45985", "vllm#50514", "vllm#53052", "sglang#39644"),
+)
+def start_pp(bench: Bench) -> Verdict:
+    """A refusal has to say that it is about pipeline parallelism, or nobody can act on it."""
+    if refusal := bench.refused.get("pp2"):
+        if re.search(r"pipeline[ _-]?parallel|\bPP\b", str(refusal)):
+            return Verdict(expected="started, or refused by name", actual=str(refusal))
+        return _refused("START-PP", refusal)
+    runs = bench.run(*(Request(prompt, 12) for prompt in bench.prompts(5, 40)))
+    found, worst = differing(bench, runs, "output over two pipeline ranks")
+    if not any(step.drafted for run in runs for step in run.generation.steps):
+        found = [Finding(Fault.SPEC_INACTIVE, "nothing was drafted over two pipeline ranks")]
+    return Verdict(
+        tuple(found[:1]),
+        expected="started, or refused by name",
+        actual=f"started; largest gap {worst:.3g}",
+    )
 
 
 def _flat(value: Any, at: str = "") -> dict[str, Any]:

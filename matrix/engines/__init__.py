@@ -5,8 +5,10 @@ Engine packages and torch are imported only there; this package imports neither.
 
 from __future__ import annotations
 
+from matrix.engines._environment import ENVIRONMENT
 from matrix.engines._messages import (
     Array,
+    Counters,
     Forward,
     Generation,
     Hook,
@@ -14,6 +16,7 @@ from matrix.engines._messages import (
     Inject,
     LogitRows,
     Request,
+    Sampling,
     Started,
     StartSpec,
     Step,
@@ -24,9 +27,11 @@ from matrix.engines._remote import Deadlines, RemoteEngine
 
 __all__ = [
     "CAPABILITIES",
+    "ENVIRONMENT",
     "LOG_CEILING",
     "MEMORY_CEILING_MB",
     "Array",
+    "Counters",
     "Deadlines",
     "Engine",
     "Forward",
@@ -37,6 +42,7 @@ __all__ = [
     "LogitRows",
     "RemoteEngine",
     "Request",
+    "Sampling",
     "StartSpec",
     "Started",
     "Step",

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 __all__ = [
     "Array",
     "Call",
+    "Counters",
     "Failed",
     "Forward",
     "Generation",
@@ -24,6 +25,7 @@ __all__ = [
     "Raised",
     "Reply",
     "Request",
+    "Sampling",
     "StartSpec",
     "Started",
     "Step",
@@ -57,15 +59,28 @@ class Inject(msgspec.Struct, frozen=True):
     `accept[i % len(accept)]` drafts continue it rightly and the others don't. `filler`, when given,
     is the token of the wrong drafts; else it is a token that differs from the right one.
     `-1` in `accept` asks for a step with no drafts, where the engine has such steps.
+
+    Where the output is sampled nobody knows its continuation: there `after` says which drafts
+    follow which token, and nothing else counts.
     """
 
-    continuation: list[int]
-    accept: list[int]
+    continuation: list[int] = []
+    accept: list[int] = []
     filler: int | None = None
+    after: dict[int, list[int]] = {}
+
+
+class Sampling(msgspec.Struct, frozen=True):
+    """Sample instead of taking the best token: from the `top_k` best, at temperature 1."""
+
+    seed: int | None
+    """`None`: the engine's own generator, which a start seeds."""
+    top_k: int
+    top_p: float = 1.0
 
 
 class Request(msgspec.Struct, frozen=True):
-    """One prompt to generate from, greedily."""
+    """One prompt to generate from, greedily unless `sampling` is given."""
 
     prompt: list[int]
     max_tokens: int
@@ -76,7 +91,10 @@ class Request(msgspec.Struct, frozen=True):
     logits: bool = False
     """Return the target's logits too."""
     salt: str | None = None
-    """Cache salt: requests with different salts share no cached prefix."""
+    """Cache salt: requests with different salts share no cached prefix; `None`: with no other."""
+    sampling: Sampling | None = None
+    planes: bool = True
+    """Return the planes too."""
 
 
 class Step(msgspec.Struct, frozen=True):
@@ -126,6 +144,19 @@ class Raised(msgspec.Struct, frozen=True, tag="raised"):
     """The engine refuses the method on this whole platform."""
 
 
+class Counters(msgspec.Struct, frozen=True):
+    """What an engine publishes of its speculation."""
+
+    drafts: int
+    """Verify steps that had drafts."""
+    drafted: int
+    """Tokens drafted."""
+    accepted: int
+    """Drafted tokens accepted, before any stop or length cut."""
+    accepted_at: list[int]
+    """Of them at each draft position."""
+
+
 class Generation(msgspec.Struct, frozen=True):
     """The answer to one `Request`."""
 
@@ -136,6 +167,12 @@ class Generation(msgspec.Struct, frozen=True):
     forwards: list[Forward]
     logits: list[LogitRows] = []
     cached_tokens: int = 0
+    counted: Counters | None = None
+    """What the engine itself counted for this request, where it says so."""
+    public: list[Array] = []
+    """The prompt's planes by the engine's public way, in a start that has it."""
+    ranks: list[list[Forward]] = []
+    """What every rank handed over, in a start of several; the first is in `forwards` too."""
     error: Raised | None = None
     """The engine raised on the way; what was seen until then stands above."""
 
@@ -143,6 +180,8 @@ class Generation(msgspec.Struct, frozen=True):
 class StartSpec(msgspec.Struct, frozen=True):
     """What to start. `draft` is `None` for a plain start, with speculation off."""
 
+    arch: str
+    """The target's architecture."""
     target: str
     draft: str | None
     settings: str
@@ -162,6 +201,12 @@ class Started(msgspec.Struct, frozen=True):
 
     target: dict[str, Any]
     """The loaded target as data: its config, and dtypes and checksum of its parameters."""
+    most_drafts: int | None = None
+    """Most drafts per step that a running engine can be asked for; `None`: any number."""
+    lacks: dict[str, str] = {}
+    """Capabilities that this start can't have, with the reason."""
+    boundaries: list[list[int]] = []
+    """What each rank's body holds to capture, in the engine's own convention."""
 
 
 class Hook(msgspec.Struct, frozen=True):

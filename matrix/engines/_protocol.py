@@ -8,11 +8,20 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-from matrix.engines._messages import Generation, Hook, Identity, Request, Started, StartSpec
+from matrix.engines._messages import (
+    Counters,
+    Generation,
+    Hook,
+    Identity,
+    Request,
+    Started,
+    StartSpec,
+)
 
 __all__ = ["CAPABILITIES", "Engine"]
 
 CAPABILITIES = {
+    "start": "a start of the pair",
     "hook": "a capture hook on the model class",
     "batch": "several requests in one step",
     "prefix-cache": "reuse of a cached prefix",
@@ -23,6 +32,11 @@ CAPABILITIES = {
     "reconfigure": "a second hook call on one start",
     "drafts": "another number of drafts per step on a running engine",
     "configure": "layer ids changed on a running engine",
+    "sample": "sampling",
+    "counters": "published counters",
+    "runners": "more than one runner, each with a resolver of its own",
+    "public": "a public way to get planes",
+    "ranks": "more than one rank",
 }
 """Everything an engine may lack, by name; `Identity.lacks` says why it does."""
 
@@ -46,7 +60,16 @@ class Engine(Protocol):
         """
 
     def generate(self, requests: list[Request]) -> list[Generation]:
-        """Generate greedily, all requests at once where the engine can."""
+        """Generate, all requests at once where the engine can."""
+
+    def counters(self) -> Counters:
+        """What the engine published of its speculation since it was started."""
+
+    def resolvers(self, config: dict[str, Any]) -> dict[str, Any]:
+        """What each runner's resolver makes of a draft's config: boundaries, or its error's text.
+
+        By runner; the running engine is left as it was.
+        """
 
     def stop(self) -> None:
         """Shut the engine down; the worker may start another."""

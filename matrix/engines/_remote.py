@@ -6,7 +6,15 @@ import time
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from matrix.engines._messages import Generation, Hook, Identity, Request, Started, StartSpec
+from matrix.engines._messages import (
+    Counters,
+    Generation,
+    Hook,
+    Identity,
+    Request,
+    Started,
+    StartSpec,
+)
 from matrix.engines._process import Worker
 from matrix.errors import UsageError
 
@@ -81,6 +89,16 @@ class RemoteEngine:
         """See `Engine`."""
         left = self._left(self.deadlines.call)
         return self.worker.call("generate", requests, returns=list[Generation], deadline=left)
+
+    def counters(self) -> Counters:
+        """See `Engine`."""
+        left = self._left(self.deadlines.call)
+        return self.worker.call("counters", returns=Counters, deadline=left)
+
+    def resolvers(self, config: dict[str, Any]) -> dict[str, Any]:
+        """See `Engine`."""
+        left = self._left(self.deadlines.call)
+        return self.worker.call("resolvers", config, returns=dict[str, Any], deadline=left)
 
     def stop(self) -> None:
         """See `Engine`."""

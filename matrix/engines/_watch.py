@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from matrix.engines._drafts import Forced
 from matrix.engines._messages import Request
 from matrix.errors import AdapterError
 
@@ -85,33 +86,21 @@ class Watch:
 
 
 class Drafts:
-    """Puts a request's injected drafts in the draft's place, step by step."""
+    """Puts a request's injected drafts in the draft's place, on one draft object only."""
 
     def __init__(self, request: Request, watch: Watch) -> None:
         assert request.inject is not None, "only made for a request with injected drafts"
-        self.inject, self.prompt, self.watch = request.inject, len(request.prompt), watch
-        self.step = 0
-
-    def tokens(self, count: int, vocab: int) -> list[int]:
-        """The next step's drafts."""
-        accept = self.inject.accept[self.step % len(self.inject.accept)]
-        self.step += 1
-        start = self.watch.anchor - self.prompt + 1
-        right = self.inject.continuation[start : start + count]
-        right += [0] * (count - len(right))
-        wrong = [self._wrong(token, vocab) for token in right]
-        return right[:accept] + wrong[accept:]
-
-    def _wrong(self, right: int, vocab: int) -> int:
-        filler = self.inject.filler
-        return filler if filler is not None and filler != right else (right + 1) % vocab
+        self.request, self.inject, self.watch = request, request.inject, watch
 
     def put_in(self, draft: Any) -> None:
-        """Replace the draft's choice of tokens, on this object only."""
+        """Replace the draft's choice of tokens."""
+        forced: Forced | None = None
 
         def compute_logits(hidden: torch.Tensor, head: Any) -> torch.Tensor:
+            nonlocal forced
             logits = head(hidden)
-            chosen = self.tokens(logits.shape[1], logits.shape[2])
+            forced = forced or Forced(self.request, self.inject, logits.shape[2])
+            chosen = forced.tokens(self.watch.anchor, logits.shape[1])
             rows = torch.tensor(chosen, device=logits.device)[None, :, None]
             return torch.zeros_like(logits).scatter_(-1, rows, 1.0)
 

@@ -19,9 +19,14 @@ __all__ = ["SERVED", "main"]
 
 SERVED: Final = {
     "transformers": "matrix.engines.transformers:TransformersEngine",
+    "vllm": "matrix.engines.vllm:VllmEngine",
+    "vllm-classes": "matrix.engines._vllm_classes:VllmClasses",
     "reference": "matrix.reference._serve:ReferenceServer",
 }
-"""What a worker can serve, by name: `module:class`."""
+"""What a worker can serve, by name: `module:class`.
+
+`E-classes` serves `--engine-path`: the classes of an engine that isn't installed.
+"""
 
 
 def main(argv: list[str]) -> None:
@@ -36,6 +41,8 @@ def main(argv: list[str]) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     for fd in (int(calls), int(replies)):
         os.set_inheritable(fd, False)
+    if folder := os.environ.get("MATRIX_ENGINE_PATH"):
+        sys.path.insert(0, folder)
     if inject:
         runpy.run_path(inject[0], run_name="__inject__")
     module, _, cls = SERVED[name].partition(":")

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import hashlib
 import importlib.metadata
 import json
 import platform
@@ -23,7 +22,7 @@ from torch import nn
 from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForImageTextToText
 
 from matrix.engines._messages import (
-    Array,
+    Counters,
     Failed,
     Forward,
     Generation,
@@ -37,6 +36,7 @@ from matrix.engines._messages import (
     Step,
 )
 from matrix.engines._rpc import raised
+from matrix.engines._tensors import array, weights
 from matrix.engines._watch import Call, Drafts, Watch
 from matrix.errors import AdapterError
 
@@ -49,6 +49,11 @@ _LACKS = {
     "batch": "dflash_generate takes one request at a time",
     "prefix-cache": "dflash_generate starts every request with an empty cache",
     "chunk": "dflash_generate prefills in one forward",
+    "sample": "dflash_generate samples from the whole vocabulary, without a seed",
+    "counters": "dflash_generate publishes none",
+    "runners": "dflash_generate is the only one",
+    "public": "dflash_generate has none",
+    "ranks": "dflash_generate runs in one process",
 }
 
 
@@ -136,6 +141,14 @@ class TransformersEngine:
         """Generate for one request after the other."""
         return [self._speculate(r) if self.draft is not None else self._plain(r) for r in requests]
 
+    def counters(self) -> Counters:
+        """There are none to read."""
+        raise AdapterError(_LACKS["counters"])
+
+    def resolvers(self, config: dict[str, Any]) -> dict[str, Any]:
+        """There is one runner."""
+        raise AdapterError(_LACKS["runners"])
+
     def stop(self) -> None:
         """Forget the models."""
         self.target = self.draft = self.started_draft = None
@@ -182,7 +195,7 @@ class TransformersEngine:
             steps=[_step(call) for call in watch.calls[1:] if len(call.logits)],
             forwards=[_forward(call) for call in watch.calls],
             logits=[
-                LogitRows(call.last - call.logits.shape[0] + 1, _array(call.logits))
+                LogitRows(call.last - call.logits.shape[0] + 1, array(call.logits))
                 for call in watch.calls
                 if request.logits
             ],
@@ -206,21 +219,7 @@ def _write_ids(config: Any, ids: Any) -> Any:
 
 
 def _describe(model: nn.Module) -> dict[str, Any]:
-    """Config, and a digest over every parameter and buffer, byte by byte, as data."""
-    digest = hashlib.sha256()
-    dtypes: dict[str, int] = {}
-    for name, value in [*model.named_parameters(), *model.named_buffers()]:
-        dtypes[str(value.dtype)] = dtypes.get(str(value.dtype), 0) + 1
-        digest.update(f"{name} {value.dtype} {tuple(value.shape)}".encode())
-        digest.update(value.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy().data)
-    config = json.loads(model.config.to_json_string(use_diff=False))
-    return {"config": config, "dtypes": dtypes, "weights": digest.hexdigest()}
-
-
-def _array(tensor: torch.Tensor) -> Array:
-    kind = torch.float64 if tensor.dtype == torch.float64 else torch.float32
-    values = tensor.detach().to("cpu", kind).contiguous().numpy()
-    return Array(str(tensor.dtype).removeprefix("torch."), values.shape, values.tobytes())
+    return {"config": json.loads(model.config.to_json_string(use_diff=False)), **weights(model)}
 
 
 def _finish(tokens: list[int], request: Request) -> str:
@@ -241,8 +240,8 @@ def _forward(call: Call) -> Forward:
     return Forward(
         kind="verify" if call.verify else "prefill",
         position=call.position,
-        handed=[] if call.handed is None else [_array(call.handed[0])],
-        received=None if call.received is None else _array(call.received),
+        handed=[] if call.handed is None else [array(call.handed[0])],
+        received=None if call.received is None else array(call.received),
         received_position=call.received_position,
     )
 

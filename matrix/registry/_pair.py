@@ -197,6 +197,8 @@ class Pair:
     """Engine name -> the one of its model runners that the pair needs."""
     variants: tuple[Variant, ...] = ()
     """Other ways of serving the pair; those that no run covers are its gaps."""
+    starts: tuple[str, ...] = ()
+    """Starts beyond `plain` and `main` that the row asks for: `public`, `tp2`, `pp2`."""
     baselines: tuple[Baseline, ...] = ()
     """Published acceptance figures."""
     source: str = ""

@@ -11,12 +11,13 @@ from matrix.registry._pair import Pair
 __all__ = ["SETTINGS", "as_json", "as_line", "gaps"]
 
 SETTINGS: Final = ("plain", "main")
-"""The settings in which a row is started. A variant of that name is run; all others are gaps."""
+"""The starts of every row. A variant of such a name, or of one in its `starts`, is run."""
 
 
 def gaps(pair: Pair) -> list[str]:
     """The ways of serving the pair that no run covers: `sglang page-size-256`."""
-    return [f"{v.engine} {v.name}" for v in pair.variants if v.name not in SETTINGS]
+    covered = (*SETTINGS, *pair.starts)
+    return [f"{v.engine} {v.name}" for v in pair.variants if v.name not in covered]
 
 
 def as_json(pair: Pair) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from matrix.scan._result import Architecture, Captures, Finding, Problem, ScanRe
 from matrix.scan._scan import scan
 from matrix.scan._source import Source, installed, open_source, release
 from matrix.scan._support import Answer, support
+from matrix.scan._unpack import NotInstalled, not_installed
 
 __all__ = [
     "Answer",
@@ -19,12 +20,14 @@ __all__ = [
     "Change",
     "Diff",
     "Finding",
+    "NotInstalled",
     "Problem",
     "ScanResult",
     "Source",
     "compare",
     "installed",
     "load_result",
+    "not_installed",
     "open_source",
     "register",
     "release",

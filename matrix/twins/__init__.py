@@ -7,6 +7,6 @@ from __future__ import annotations
 
 from matrix.twins._build import build
 from matrix.twins._recipe import lacking, recipe
-from matrix.twins._twin import Twin
+from matrix.twins._twin import Twin, unbuilt
 
-__all__ = ["Twin", "build", "lacking", "recipe"]
+__all__ = ["Twin", "build", "lacking", "recipe", "unbuilt"]

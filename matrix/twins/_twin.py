@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
-__all__ = ["Twin"]
+from matrix.registry import Pair
+
+__all__ = ["Twin", "unbuilt"]
 
 
 class Twin(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,3 +49,24 @@ class Twin(msgspec.Struct, frozen=True, kw_only=True):
     def drafts(self) -> int:
         """Drafts per step."""
         return self.block_size if self.from_anchor else self.block_size - 1
+
+
+def unbuilt(pair: Pair) -> Twin:
+    """What a row says of its twin where none is needed: nothing is on disk."""
+    return Twin(
+        target="",
+        draft="",
+        fingerprint="",
+        arch=pair.arch,
+        depth=pair.num_target_layers,
+        width=0,
+        vocab_size=0,
+        mask_token_id=0,
+        block_size=pair.block_size or 1,
+        layer_ids=pair.target_layer_ids,
+        layout=pair.layout or "",
+        dtype=pair.dtype,
+        separation=0.0,
+        noise=0.0,
+        notes="not built: classes alone are looked at",
+    )

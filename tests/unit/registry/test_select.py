@@ -21,7 +21,7 @@ def test_no_names_mean_every_row():
         ("Qwen3-Coder-Next-DFlash", ["qwen3-coder-next-dflash"]),
         ("google/gemma-4-26b-a4b-it", ["gemma-4-26b-a4b-it-dflash"]),
         ("RedHatAI/Qwen3-8B-speculator.dflash", ["qwen3-8b-speculator.dflash"]),
-        ("Qwen3_5MoeForCausalLM", ["synthetic-qwen3.5-moe-text"]),
+        ("Qwen3_5MoeForCausalLM", ["synthetic-qwen3.5-moe-text", "synthetic-qwen3.5-moe-small"]),
         ("gptoss*", ["gpt-oss-20b-dflash", "gpt-oss-120b-dflash", "gpt-oss-120b-eagle3-v3"]),
         (
             "poolside/*dflash",
