@@ -25,7 +25,7 @@ from matrix.faults import Fault
 from matrix.reference import Reference
 from matrix.registry import Pair, gated
 from matrix.results import Cell, Outcome, Reason, StartLine
-from matrix.twins import Twin, unbuilt
+from matrix.twins import Twin, lacking, unbuilt
 
 __all__ = ["Row"]
 
@@ -110,7 +110,8 @@ class Row:
         who = self.identity
         if "start" in who.lacks:  # classes alone: nothing is loaded, so no release is too old
             return unbuilt(self.pair)
-        if why := gated(self.pair, self.plan.engine, who.version, who.transformers):
+        why = gated(self.pair, self.plan.engine, who.version, who.transformers)
+        if why := why or lacking(self.pair):
             raise MissingDependency(why)
         return self.reference.twin(self.pair, self.plan.dtype)
 
@@ -216,7 +217,7 @@ class Row:
             method=self.pair.speculative_method,
             dtype=self.plan.dtype,
             device="cuda" if self.identity.device != "cpu" else "cpu",
-            drafts=twin.block_size - 1,
+            drafts=twin.drafts,
             max_model_len=1024,
             trust_remote_code=self.pair.trust_remote_code,
             args=dict(self.pair.engine_args.get(self.plan.engine, {})),

@@ -121,7 +121,7 @@ class Bench:
     @property
     def drafts(self) -> int:
         """Drafts per step, as started."""
-        return self.twin.block_size - 1
+        return self.twin.drafts
 
     def has(self, capability: str) -> bool:
         """Whether the engine can have it."""

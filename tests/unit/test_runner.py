@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -366,6 +367,23 @@ def test_a_row_without_a_twin_starts_nothing(
     assert set(ran.judged.values()) == {outcome}
     assert {ran.cells[key].reason_code for key in START} == {reason}
     assert {ran.cells[key].detail for key in START} == {str(error)}
+    assert ran.starts == []
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"speculative_method": "eagle3"}, "the authors' code drafts with dflash and dflash2, "),
+        ({"layout": "in-checkpoint"}, "no twin for a draft inside the target's checkpoint"),
+    ],
+)
+def test_a_row_that_can_have_no_twin_is_skipped_with_the_reason(
+    tmp_path: Path, change: dict[str, Any], why: str
+) -> None:
+    made = plan(tmp_path, *START)
+    ran = Ran(replace(made, pairs=tuple(replace(pair, **change) for pair in made.pairs)))
+    assert {ran.cells[key].reason_code for key in START} == {Reason.MISSING_DEPENDENCY}
+    assert all(ran.cells[key].detail.startswith(why) for key in START)
     assert ran.starts == []
 
 
