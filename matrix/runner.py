@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -174,6 +174,8 @@ class Row:
             bench.engine.stop()
             started = bench.engine.start(self._spec(bench.twin, settings))
             bench.started = {**bench.started, settings: started}
+            bench.lacks = {**self.identity.lacks, **started.needs_gpu}
+            self._need_gpu(todo, started.needs_gpu)
         except PlatformRefused as error:
             outcome = Outcome.SKIP
             self._writer.skip(todo, Reason.NEEDS_GPU, error.text)
@@ -195,6 +197,12 @@ class Row:
         if gone is not None:
             self._start_lost(todo, settings, gone)
         return outcome in (Outcome.PASS, Outcome.FAIL)
+
+    def _need_gpu(self, todo: list[Clause], lacks: Mapping[str, str]) -> None:
+        """Skip what this start can't have without a GPU, with the engine's own sentence."""
+        for clause in todo:
+            if lacking := [need for need in clause.needs if need in lacks]:
+                self._writer.skip([clause], Reason.NEEDS_GPU, lacks[lacking[0]])
 
     def _spec(self, twin: Twin, settings: str) -> StartSpec:
         return StartSpec(

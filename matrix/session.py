@@ -31,7 +31,10 @@ from matrix.runner import Row
 
 __all__ = ["INSTALL", "Session", "new_run_id"]
 
-INSTALL = {"transformers": "pip install 'dflash-matrix[embedded]'"}
+INSTALL = {
+    "transformers": "pip install 'dflash-matrix[embedded]'",
+    "sglang": "docs/sglang.md has what to install, with a GPU and without",
+}
 """Engine -> the line that installs it, shown when it is missing."""
 
 

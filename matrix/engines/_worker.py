@@ -21,6 +21,8 @@ SERVED: Final = {
     "transformers": "matrix.engines.transformers:TransformersEngine",
     "vllm": "matrix.engines.vllm:VllmEngine",
     "vllm-classes": "matrix.engines._vllm_classes:VllmClasses",
+    "sglang": "matrix.engines.sglang:SglangEngine",
+    "sglang-classes": "matrix.engines._sglang_classes:SglangClasses",
     "reference": "matrix.reference._serve:ReferenceServer",
 }
 """What a worker can serve, by name: `module:class`.
