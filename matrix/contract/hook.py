@@ -72,15 +72,18 @@ def hook_shift(bench: Bench) -> Verdict | Skip:
 
     Order and duplicates mean nothing to a body, so what becomes of them is shown and not judged.
     """
-    ids = [i for i in bench.ids if i < bench.twin.depth - 1]
+    ids = _inner(bench)
     asked = {"ids": ids, "reversed": ids[::-1], "duplicated": [ids[0], *ids]}
-    seen = {
-        name: bench.engine.probe(given, bench.twin.depth, True) for name, given in asked.items()
-    }
-    done, actual = seen["ids"], {name: _became(probed) for name, probed in seen.items()}
+    seen = {name: _probe(bench, given) for name, given in asked.items()}
+    done = seen["ids"]
+    if isinstance(done, Skip):
+        return done
+    actual = {name: _became(probed) for name, probed in seen.items()}
     if done.refused is not None:
         said = f"{ids}: the hook refuses legal ids: {_said(done)}"
-        return Verdict((Finding(Fault.START_REFUSED, said),), expected=ids, actual=actual)
+        further = re.search(r"no attribute 'set_\w+_to_capture'", _said(done))
+        label = Fault.HOOK_NOT_DELEGATED if further else Fault.START_REFUSED
+        return Verdict((Finding(label, said),), expected=ids, actual=actual)
     if done.reached is None:
         found = Finding(Fault.HOOK_HOLLOW, f"{ids}: the hook says nothing, and sets nothing")
         return Verdict((found,), expected=ids, actual=actual)
@@ -114,9 +117,11 @@ def _moved(ids: list[int], layers: list[int], text: str) -> tuple[Finding, ...]:
     needs=("hook", "probe"),
     catches=("sglang#37475", "z-lab/dflash#156"),
 )
-def hook_none(bench: Bench) -> Verdict:
+def hook_none(bench: Bench) -> Verdict | Skip:
     """A hook that takes `None` guesses layers, or fails at the first request."""
-    done = bench.engine.probe(None, bench.twin.depth, True)
+    done = _probe(bench, None)
+    if isinstance(done, Skip):
+        return done
     found: tuple[Finding, ...] = ()
     if done.refused is None and done.reached is not None:
         found = (Finding(Fault.TAP_GUESS, f"None: the hook set {done.reached}"),)
@@ -134,10 +139,12 @@ def hook_none(bench: Bench) -> Verdict:
     needs=("hook", "probe"),
     catches=("sglang#39644",),
 )
-def hook_pp(bench: Bench) -> Verdict:
+def hook_pp(bench: Bench) -> Verdict | Skip:
     """A rank that returns without a word hands nothing over, and nobody notices."""
-    ids = [i for i in bench.ids if i < bench.twin.depth - 1]
-    done = bench.engine.probe(ids, bench.twin.depth, False)
+    ids = _inner(bench)
+    done = _probe(bench, ids, last_rank=False)
+    if isinstance(done, Skip):
+        return done
     silent = done.refused is None and done.reached is None
     text = f"{ids}: the first of two pipeline ranks sets nothing, and says nothing"
     return Verdict(
@@ -145,6 +152,20 @@ def hook_pp(bench: Bench) -> Verdict:
         expected="layers set, or a refusal",
         actual=_became(done),
     )
+
+
+def _inner(bench: Bench) -> list[int]:
+    """The row's ids but for the last layer's."""
+    return [i for i in bench.ids if i < bench.twin.depth - 1]
+
+
+def _probe(bench: Bench, ids: Any, *, last_rank: bool = True) -> Probed | Skip:
+    """Try the hook; a hook that isn't there, or needs a loaded model, can't be judged."""
+    hook = bench.engine.hook()
+    if not hook.offered:
+        return Skip("not-applicable", f"no hook to try: {hook.detail}")
+    done = bench.engine.probe(ids, bench.twin.depth, last_rank)
+    return Skip("not-applicable", f"undecided: {done.undecided}") if done.undecided else done
 
 
 def _names_ids(said: str) -> bool:
@@ -156,5 +177,7 @@ def _said(done: Probed) -> str:
     return f"{done.refused.type_name}: {done.refused.text}"
 
 
-def _became(done: Probed) -> Any:
+def _became(done: Probed | Skip) -> Any:
+    if isinstance(done, Skip):
+        return done.reason
     return done.reached if done.refused is None else f"refused: {_said(done)}"

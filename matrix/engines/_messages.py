@@ -225,6 +225,8 @@ class Probed(msgspec.Struct, frozen=True):
     """The class whose layers capture."""
     refused: Raised | None = None
     """What resolver or hook raised."""
+    undecided: str = ""
+    """Why nothing can be said: what the hook needs of a loaded model."""
 
 
 class Identity(msgspec.Struct, frozen=True):

@@ -27,7 +27,7 @@ from matrix.engines._messages import (
 )
 from matrix.engines._protocol import CAPABILITIES
 from matrix.engines._rpc import raised
-from matrix.engines._sglang_probe import reached, standin
+from matrix.engines._sglang_probe import made_up, reached, standin
 from matrix.errors import AdapterError, EngineError
 from matrix.scan import Architecture, Source, installed, open_source, scan
 
@@ -83,12 +83,16 @@ class Classes:
     def probe(self, ids: Any, depth: int, last_rank: bool) -> Probed:
         """Hand ids to the class's hook, past the draft's resolver as at start; `None` as it is."""
         enters = self.source.captures.enters
+        if moved := [why for why in self.source.unknown if why.startswith("shift:")]:
+            enters = None if "runner" in moved[0] else enters
         made = standin(self.cls, depth, last_rank=last_rank)
         body = self.source.body or "an unknown body"
         try:
             given = None if ids is None else _resolved(ids, depth)
             getattr(made, _HOOK)(given)
         except Exception as error:
+            if made_up(made, error):
+                return Probed(None, enters, body, undecided=f"the stand-in's {error}")
             said = raised(error)
             if isinstance(said, Failed):
                 raise

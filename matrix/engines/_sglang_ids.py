@@ -77,9 +77,7 @@ class Ids:
 
 
 def clear(model: nn.Module) -> None:
-    """Take away what earlier hook calls left on the model: some bodies mark layers and never
-    unmark them.
-    """
+    """Take away what earlier hook calls left: some bodies mark layers and never unmark them."""
     for module in model.modules():
         for name in [name for name in vars(module) if _MARKS.search(name)]:
             left = getattr(module, name)

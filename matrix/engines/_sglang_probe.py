@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from torch import nn
 
-__all__ = ["reached", "standin"]
+__all__ = ["made_up", "reached", "standin"]
 
 _INNER: Final = ("model", "language_model", "llm")
 """Attributes under which SGLang's wrappers hold an inner model."""
@@ -82,6 +82,16 @@ def _chain(made: Any) -> Iterator[Any]:
             yield from _chain(vars(made)[name])
 
 
+def made_up(made: Any, error: Exception) -> bool:
+    """Whether a hook failed because the stand-in lacks something that a loaded model has.
+
+    Methods are the class's own, so a hook that is missing further in is missing on a loaded model.
+    """
+    if not isinstance(error, AttributeError) or str(error.name).startswith("set_"):
+        return False
+    return isinstance(error.obj, SimpleNamespace) or any(error.obj is e for e in _chain(made))
+
+
 def _inner_class(cls: type[Any], name: str) -> type[Any] | None:
     """The module class that the nearest constructor builds for attribute `name`."""
     for each in cls.__mro__:
@@ -91,17 +101,33 @@ def _inner_class(cls: type[Any], name: str) -> type[Any] | None:
         built = re.search(_BUILT.format(name=name), inspect.getsource(init))
         if built is None:
             continue
-        found = _named(init, built[1])
+        found = _named(cls, init, built[1])
         return found if inspect.isclass(found) and issubclass(found, nn.Module) else None
     return None
 
 
-def _named(init: Any, word: str) -> Any:
-    """What a word in a constructor means: a parameter's default, or a name of its module."""
-    parameter = inspect.signature(init).parameters.get(word)
-    if parameter is not None:
-        return parameter.default
-    value: Any = sys.modules[init.__module__]
-    for part in word.split("."):
+def _named(cls: type[Any], init: Any, word: str) -> Any:
+    """What a word in a constructor builds: of the class, of a parameter, or of its module."""
+    first, *rest = word.split(".")
+    if first == "self":
+        value: Any = cls
+    elif first in inspect.signature(init).parameters:
+        value = _default(cls, first)
+    else:
+        value = vars(sys.modules[init.__module__]).get(first)
+    for part in rest:
         value = getattr(value, part, None)
+    if inspect.isfunction(value):  # a method that builds it
+        returned = re.search(r"return\s+([\w.]+)\(", inspect.getsource(value))
+        value = _named(cls, value, returned[1]) if returned else None
     return value
+
+
+def _default(cls: type[Any], parameter: str) -> Any:
+    """The default of a constructor's parameter, in the class nearest to `cls` that has one."""
+    for each in cls.__mro__:
+        init = vars(each).get("__init__")
+        found = inspect.signature(init).parameters.get(parameter) if init else None
+        if found is not None and found.default is not inspect.Parameter.empty:
+            return found.default
+    return None
