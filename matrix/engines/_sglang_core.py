@@ -16,7 +16,7 @@ from sglang.srt.layers.logits_processor import LogitsProcessor
 from sglang.srt.managers.io_struct import TokenizedGenerateReqInput
 from sglang.srt.managers.schedule_batch import Req, ScheduleBatch
 from sglang.srt.managers.scheduler import Scheduler
-from sglang.srt.runtime_context import SpawnRanks, publish
+from sglang.srt.runtime_context import SpawnRanks, publish, reset_context
 from sglang.srt.sampling.sampling_params import SamplingParams
 from sglang.srt.server_args import PortArgs, ServerArgs
 
@@ -61,6 +61,7 @@ def shut_down() -> None:
     if torch.distributed.is_initialized():
         parallel_state.destroy_model_parallel()
         parallel_state.destroy_distributed_environment()
+    reset_context()
 
 
 class Core:

@@ -1,7 +1,8 @@
 """From a row to the recipe of its twin: plain data, no torch.
 
-Kept from the row: architecture, depth, layer pattern, layer ids, block size, the draft's layers,
-kinds of attention and config layout. Shrunk: everything that makes a model large.
+Kept from the row: architecture, depth, layer pattern, overrides of the target's config, layer ids,
+block size, the draft's layers, kinds of attention and config layout. Shrunk: everything that makes
+a model large.
 """
 
 from __future__ import annotations
@@ -145,6 +146,7 @@ def recipe(pair: Pair) -> dict[str, Any]:
         raise TwinError(
             f"{pair.key}: no twin for {pair.width_factor} streams, the draft class reads one"
         )
+    overrides = {"overrides": dict(pair.hf_overrides)} if pair.hf_overrides else {}
     return {
         "version": VERSION,
         "arch": pair.arch,
@@ -157,6 +159,7 @@ def recipe(pair: Pair) -> dict[str, Any]:
         "block_size": pair.block_size or BLOCK,
         "mask_token_id": MASK,
         "notes": "; ".join(_notes(pair)),
+        **overrides,
     }
 
 
