@@ -86,7 +86,11 @@ class CellWriter:
         faults = sorted(
             (
                 Found(
-                    f.label, clause.severity_of(f.label), f.phase, f.example, _portable(f.evidence)
+                    f.label,
+                    f.severity or clause.severity_of(f.label),
+                    f.phase,
+                    f.example,
+                    _portable(f.evidence),
                 )
                 for f in verdict.findings
             ),

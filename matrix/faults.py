@@ -129,6 +129,7 @@ GIVES: Final[Mapping[str, Mapping[Fault, Severity]]] = MappingProxyType(
         "START-SPEC": _ANY | _STEP | _all(_WRONG, _F.SPEC_INACTIVE),
         "START-PLAIN": _ANY | _all(_DIES, _F.START_REFUSED) | _all(_WRONG, _F.OUTPUT_DIFFERS),
         "START-PURE": _ANY | _all(_WRONG, _F.TARGET_CHANGED),
+        "START-PP": _ANY | _START | _all(_WRONG, _F.OUTPUT_DIFFERS, _F.SPEC_INACTIVE),
         "HOOK-PRESENT": _ANY | _all(_DIES, _F.HOOK_MISSING, _F.HOOK_ABSENT),
         "HOOK-SHIFT": _ANY
         | _all(_DIES, _F.START_REFUSED, _F.HOOK_NOT_DELEGATED)
@@ -136,6 +137,8 @@ GIVES: Final[Mapping[str, Mapping[Fault, Severity]]] = MappingProxyType(
         "HOOK-NONE": _ANY | _REFUSAL | _all(_WRONG, _F.TAP_GUESS),
         "HOOK-PP": _ANY | _all(_GUARD, _F.PP_SILENT),
         "HOOK-REACH": _ANY | _all(_WRONG, _F.HOOK_HOLLOW),
+        "HOOK-RUNNER-SPLIT": _ANY | _all(_WRONG, _F.RUNNER_SPLIT),
+        "HOOK-RANKS": _ANY | _all(_WRONG, _F.RANK_SPLIT),
         "AUX-COUNT": _ANY | _STEP | _SHAPE,
         "AUX-SHAPE": _ANY | _STEP | _SHAPE,
         "AUX-VALUE": _ANY | _STEP | _VALUE,
@@ -145,6 +148,8 @@ GIVES: Final[Mapping[str, Mapping[Fault, Severity]]] = MappingProxyType(
         "AUX-REUSE": _ANY | _STEP | _VALUE | _all(_WRONG, _F.ACCEPTANCE_COLLAPSE),
         "AUX-CHUNK": _ANY | _STEP | _VALUE,
         "AUX-LONG": _ANY | _STEP | _VALUE,
+        "AUX-PUBLIC": _ANY | _STEP | _VALUE,
+        "AUX-TP": _ANY | _STEP | _VALUE | _START | _all(_WRONG, _F.RANK_SPLIT, _F.OUTPUT_DIFFERS),
         "TAP-VALID": _ANY | _STEP | _TAP | _START,
         "TAP-LAST": _ANY | _STEP | _TAP | _START,
         "TAP-ORDER": _ANY | _STEP | _TAP,
@@ -157,6 +162,7 @@ GIVES: Final[Mapping[str, Mapping[Fault, Severity]]] = MappingProxyType(
         "OUTPUT-FORCED": _ANY | _OUTPUT | _all(_WRONG, _F.COUNTERS_WRONG, _F.SPEC_INACTIVE),
         "OUTPUT-STOP": _ANY | _OUTPUT,
         "OUTPUT-K": _ANY | _OUTPUT | _all(_WRONG, _F.COUNTERS_WRONG, _F.SPEC_INACTIVE),
+        "OUTPUT-DIST": _ANY | _OUTPUT | _all(_WRONG, _F.SPEC_INACTIVE),
         "OUTPUT-COUNTERS": _ANY | _STEP | _all(_WRONG, _F.COUNTERS_WRONG, _F.SPEC_INACTIVE),
         "SRC-HOOK-MISSING": _all(_DIES, _F.HOOK_MISSING, _F.HOOK_NOT_DELEGATED),
         "SRC-HOOK-ABSENT": _all(_GUARD, _F.HOOK_ABSENT),

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
 from matrix import _examples
 from matrix._cells import At, CellWriter
 from matrix._plan import Plan
-from matrix.contract import CLAUSES, Bench, Clause, Examples, Finding, Skip, Verdict, death
-from matrix.engines import Identity, RemoteEngine, StartSpec, Worker
+from matrix.contract import CLAUSES, STARTS, Bench, Clause, Examples, Finding, Skip, Verdict, death
+from matrix.engines import Identity, RemoteEngine, Started, StartSpec, Worker
 from matrix.errors import (
     AdapterError,
     EngineError,
@@ -29,6 +29,8 @@ from matrix.twins import Twin, unbuilt
 
 __all__ = ["Row"]
 
+SETTINGS: Final = ("plain", "main", "public", "tp2", "pp2")
+"""The starts of a row, in their order; those behind `main` only where a row asks for them."""
 RESTARTS: Final = 3
 """Starts after a worker died in the middle; then the rest of the row is `engine-gone`."""
 
@@ -132,12 +134,15 @@ class Row:
         elif lacking := [need for need in clause.needs if need in lacks]:
             why = f"no {lacking[0]}: {lacks[lacking[0]]}"
             self._writer.skip([clause], Reason.NOT_APPLICABLE, why)
+        elif clause.settings[-1] not in ("plain", "main", *self.pair.starts):
+            why = f"the row asks for no start `{clause.settings[-1]}`"
+            self._writer.skip([clause], Reason.NOT_APPLICABLE, why)
         else:
             return True
         return False
 
     def _judge(self, twin: Twin, todo: list[Clause]) -> None:
-        """A plain start first where a clause needs one, then the main start and its clauses."""
+        """One start after the other, each with the clauses that are judged on it."""
         bench = Bench(
             self.pair,
             twin,
@@ -147,12 +152,14 @@ class Row:
             dtype=self.plan.dtype,
             seed=self.plan.seed,
         )
-        if any("plain" in clause.settings for clause in todo):
-            self._start(bench, "plain", todo)
-            self._clauses(bench, [c for c in todo if c.settings[-1] == "plain"], "plain")
-        main = [c for c in todo if c.settings[-1] == "main" and not self._writer.done(c)]
-        if main and self._start(bench, "main", main):
-            self._clauses(bench, main, "main")
+        for settings in SETTINGS:
+            waiting = [c for c in todo if settings in c.settings and not self._writer.done(c)]
+            mine = [c for c in waiting if c.settings[-1] == settings]
+            if "main" in bench.refused and settings != "main":
+                self._writer.skip(mine, Reason.START_FAILED, f"main: {bench.refused['main']}")
+                continue
+            if waiting and self._start(bench, settings, mine or waiting):
+                self._clauses(bench, mine, settings)
 
     def _go_on(self) -> None:
         if self._stopped:
@@ -174,8 +181,8 @@ class Row:
             bench.engine.stop()
             started = bench.engine.start(self._spec(bench.twin, settings))
             bench.started = {**bench.started, settings: started}
-            bench.lacks = {**self.identity.lacks, **started.needs_gpu}
-            self._need_gpu(todo, started.needs_gpu)
+            bench.lacks = {**self.identity.lacks, **started.lacks, **started.needs_gpu}
+            self._lacking(todo, started)
         except PlatformRefused as error:
             outcome = Outcome.SKIP
             self._writer.skip(todo, Reason.NEEDS_GPU, error.text)
@@ -198,11 +205,14 @@ class Row:
             self._start_lost(todo, settings, gone)
         return outcome in (Outcome.PASS, Outcome.FAIL)
 
-    def _need_gpu(self, todo: list[Clause], lacks: Mapping[str, str]) -> None:
-        """Skip what this start can't have without a GPU, with the engine's own sentence."""
+    def _lacking(self, todo: list[Clause], started: Started) -> None:
+        """Skip what this start can't have; for want of a GPU with the engine's own sentence."""
         for clause in todo:
-            if lacking := [need for need in clause.needs if need in lacks]:
-                self._writer.skip([clause], Reason.NEEDS_GPU, lacks[lacking[0]])
+            for need in clause.needs:
+                if why := started.needs_gpu.get(need):
+                    self._writer.skip([clause], Reason.NEEDS_GPU, why)
+                elif why := started.lacks.get(need):
+                    self._writer.skip([clause], Reason.NOT_APPLICABLE, f"no {need}: {why}")
 
     def _spec(self, twin: Twin, settings: str) -> StartSpec:
         return StartSpec(
@@ -222,9 +232,8 @@ class Row:
     def _start_lost(self, todo: list[Clause], settings: str, gone: WorkerGone) -> None:
         """The worker ended while it started: the start's own clause says so, if it is judged."""
         mine = [clause for clause in todo if clause.settings[-1] == settings]
-        start = "START-PLAIN" if settings == "plain" else "START-LOAD"
         for clause in mine:
-            if clause.id == start and not self._writer.done(clause):
+            if clause.id == STARTS.get(settings) and not self._writer.done(clause):
                 self._writer.put(clause, Outcome(gone.outcome), None, gone.how)
         self._writer.skip(mine, Reason.START_FAILED, f"start: {gone.how}")
 
@@ -233,7 +242,7 @@ class Row:
         while left:
             clause = left[0]
             refusal = bench.refused.get(settings)
-            if refusal is not None and clause.id not in ("START-PLAIN", "START-LOAD"):
+            if refusal is not None and clause.id != STARTS.get(settings):
                 self._writer.skip(left, Reason.START_FAILED, f"start refused: {refusal}")
                 return
             alive = self._one(bench, clause)
@@ -279,7 +288,12 @@ class Row:
 
     def _ask(self, bench: Bench, clause: Clause) -> _Said:
         try:
-            return _Said(clause.check(bench))
+            try:
+                return _Said(clause.check(bench))
+            except PlatformRefused:
+                raise
+            except EngineError as error:
+                return _Said(Verdict(death(bench, error, clause.gives), detail=str(error)))
         except WorkerGone as error:
             self._go_on()
             return _Said(outcome=Outcome(error.outcome), detail=error.how, gone=True)
@@ -287,8 +301,6 @@ class Row:
             return _Said(adapter=error)
         except PlatformRefused as error:
             return _Said(outcome=Outcome.SKIP, reason=Reason.NEEDS_GPU, detail=error.text)
-        except EngineError as error:
-            return _Said(Verdict(death(bench, error, clause.gives), detail=str(error)))
         except HarnessError as error:
             return _Said(detail=str(error))
         except KeyError as error:

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from matrix.contract import hook, output, start, states, tap  # noqa: F401 - they fill CLAUSES
 from matrix.contract._bench import TOLERANCE, Bench, Examples, Oracle, Run
-from matrix.contract._clause import CLAUSES, Clause, Finding, Skip, Verdict
+from matrix.contract._clause import CLAUSES, STARTS, Clause, Finding, Skip, Verdict
 from matrix.contract._inputs import example_problem
 from matrix.contract._planes import death
 
 __all__ = [
     "CLAUSES",
+    "STARTS",
     "TOLERANCE",
     "Bench",
     "Clause",

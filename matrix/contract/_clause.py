@@ -11,17 +11,19 @@ from matrix.faults import GIVES, Fault, Phase, Severity, severity_of, worst_firs
 if TYPE_CHECKING:
     from matrix.contract._bench import Bench
 
-__all__ = ["CLAUSES", "Clause", "Finding", "Skip", "Verdict", "clause"]
+__all__ = ["CLAUSES", "STARTS", "Clause", "Finding", "Skip", "Verdict", "clause"]
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One fault that a clause found; its severity comes from the table in `matrix.faults`."""
+    """One fault that a clause found; the table in `matrix.faults` has its severity."""
 
     label: Fault
     evidence: str
     phase: Phase = Phase.ALL
     example: Any = None
+    severity: Severity | None = None
+    """Where this one is less than the table says."""
 
 
 @dataclass(frozen=True)
@@ -80,6 +82,9 @@ class Clause:
 
 CLAUSES: Final[dict[str, Clause]] = {}
 """Every clause by id, in the order in which they are judged."""
+
+STARTS: Final = {"plain": "START-PLAIN", "main": "START-LOAD", "pp2": "START-PP", "tp2": "AUX-TP"}
+"""Settings -> the clause that says what became of that start, a refusal included."""
 
 
 def clause(

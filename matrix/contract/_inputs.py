@@ -20,7 +20,7 @@ def example_problem(example: Any) -> str | None:
     """
     if not isinstance(example, dict):
         return 'want an object, e.g. {"ids": [1, 3, 5], "prompt": [7, 8, 9]}'
-    known = ("ids", "prompt", "prompts", "accept", "mask")
+    known = ("ids", "prompt", "prompts", "accept", "mask", "layout")
     if strange := [key for key in example if key not in known]:
         return f"no key {strange[0]!r}; there is {', '.join(known)}"
     prompts = [*([example["prompt"]] if "prompt" in example else []), *example.get("prompts", [])]

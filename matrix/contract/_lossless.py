@@ -23,13 +23,20 @@ def gaps(bench: Bench, run: Run) -> list[float]:
         return []
     start = len(run.request.prompt) - 1
     rows = bench.states(run.sequence).logits[start : start + len(tokens)]
+    spread = float(rows.std(axis=1).max())
+    bench.memo["spread"] = max(spread, bench.memo.get("spread", 0.0))
     chosen = rows[np.arange(len(tokens)), tokens]
     return [float(gap) for gap in rows.max(axis=1) - chosen]
 
 
 def _resolution(bench: Bench) -> float:
-    """What rounding alone may turn over: the tolerance of a plane, on a logit of size one."""
-    return bench.tolerance
+    """What rounding alone may turn over: the tolerance of a plane, on a logit of size one.
+
+    In half precision the twin's own noise (relative to float32, measured when it was built) says
+    how far a logit is off: that much of the logits' spread. Engine and reference are both off, and
+    a gap lies between two logits: twice the noise, and four standard deviations of it.
+    """
+    return max(bench.tolerance, 8 * bench.twin.noise * float(bench.memo.get("spread", 0.0)))
 
 
 def plain_gap(bench: Bench, worst: float) -> float:

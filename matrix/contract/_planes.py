@@ -76,7 +76,7 @@ def _rows_due(run: Run, kind: Kind) -> Iterator[tuple[int, Forward, int, int]]:
     forwards, end = run.generation.forwards, len(run.sequence)
     starts = [forward.position for forward in forwards if forward.kind == "prefill"]
     # A chunk of a prefill ends where the next one begins.
-    ends = dict(zip(starts, [*starts[1:], len(run.request.prompt)], strict=True))
+    ends = dict(zip(starts, [*starts[1:], len(run.request.prompt)], strict=False))
     for index, forward in enumerate(forwards):
         if forward.kind != kind:
             continue

@@ -3,15 +3,48 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Final
 
 from matrix.contract._bench import Bench
 from matrix.contract._clause import Finding, Skip, Verdict, clause
 from matrix.contract._planes import judge
 from matrix.engines import Probed, Request
-from matrix.faults import Fault
+from matrix.faults import Fault, Severity
+from matrix.registry import load
 
-__all__ = ["hook_none", "hook_pp", "hook_present", "hook_reach", "hook_shift"]
+__all__ = [
+    "hook_none",
+    "hook_pp",
+    "hook_present",
+    "hook_ranks",
+    "hook_reach",
+    "hook_runner_split",
+    "hook_shift",
+]
+
+LAYOUTS: Final[Mapping[str, Mapping[str, Any]]] = {
+    "nested": {"dflash_config": {"target_layer_ids": [1, 3, 5]}},
+    "flat": {"target_layer_ids": [1, 3, 5]},
+    "speculators": {
+        "eagle_aux_hidden_state_layer_ids": [2, 4, 6],
+        "dflash_config": {"target_layer_ids": [1, 3, 5]},
+    },
+    "in-checkpoint": {"dspark_target_layer_ids": [1, 3, 5]},
+    "in-checkpoint, deepseek_v41": {
+        "model_type": "deepseek_v41",
+        "dspark_target_layer_ids": [1, 3, 5],
+    },
+    "flat and nested": {"target_layer_ids": [1, 3, 5], "dflash_config": {"mask_token_id": 7}},
+    "eagle_config": {"eagle_config": {"eagle_aux_hidden_state_layer_ids": [2, 4, 6]}},
+    "eagle_config beside dflash_config": {
+        "dflash_config": {"target_layer_ids": [1, 3, 5]},
+        "eagle_config": {"eagle_aux_hidden_state_layer_ids": [2, 4, 6]},
+    },
+    "dflash_config.layer_ids": {"dflash_config": {"layer_ids": [2, 4, 6]}},
+    "no ids": {"dflash_config": {"mask_token_id": 7}},
+}
+"""Layout -> the keys of a draft's config that say the ids, as an engine holds them once loaded."""
 
 
 @clause(
@@ -181,3 +214,59 @@ def _became(done: Probed | Skip) -> Any:
     if isinstance(done, Skip):
         return done.reason
     return done.reached if done.refused is None else f"refused: {_said(done)}"
+
+
+@clause(
+    "HOOK-RUNNER-SPLIT",
+    "Every runner of the engine resolves the ids of a draft's config to the same boundaries.",
+    needs=("runners",),
+    catches=("vllm#40727",),
+)
+def hook_runner_split(bench: Bench) -> Verdict:
+    """Each layout through each runner's own resolver, the row's own layout as it was loaded too.
+
+    A layout that no public pair has is a missing guard; one that some pair has is wrong.
+    """
+    public = {pair.layout for pair in load(()).select((), "real")}
+    only = (bench.examples.only or {}).get("layout")
+    said = {
+        name: bench.engine.resolve(dict(keys))
+        for name, keys in LAYOUTS.items()
+        if only in (None, name)
+    }
+    split = {name: ways for name, ways in said.items() if len({str(w) for w in ways.values()}) > 1}
+    found = [
+        Finding(
+            Fault.RUNNER_SPLIT,
+            f"layout {name}: " + ", ".join(f"{way} {ids}" for way, ids in ways.items()),
+            example={"layout": name},
+            severity=None if name in public else Severity.GUARD,
+        )
+        for name, ways in split.items()
+    ]
+    found.sort(key=lambda finding: finding.severity is Severity.GUARD)
+    return Verdict(
+        tuple(found),
+        expected=f"the same boundaries for each of {len(said)} layouts",
+        actual=f"{len(split)} layouts differ: {', '.join(split) or 'none'}",
+        metrics={"layouts": said},
+    )
+
+
+@clause(
+    "HOOK-RANKS",
+    "Every rank of a tensor-parallel start holds the same boundaries, those of one rank.",
+    needs=("ranks",),
+    settings=("main", "tp2"),
+)
+def hook_ranks(bench: Bench) -> Verdict:
+    """Read on every rank after the start."""
+    ranks = bench.started["tp2"].boundaries
+    alone = bench.started["main"].boundaries if "main" in bench.started else []
+    due = (alone or ranks)[0]
+    found = [
+        Finding(Fault.RANK_SPLIT, f"rank {rank} holds {held}, {due} due")
+        for rank, held in enumerate(ranks)
+        if held != due
+    ]
+    return Verdict(tuple(found[:1]), expected=[due] * 2, actual=ranks)

@@ -2,25 +2,39 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
-from matrix.contract._bench import Bench, Run
+import numpy as np
+from msgspec.structs import replace
+
+from matrix.contract._bench import Bench, Run, dying
 from matrix.contract._clause import Finding, Verdict, clause
+from matrix.contract._distribution import ALPHA, Ranked, misfit, surplus
 from matrix.contract._fuzz import fuzz
 from matrix.contract._inputs import continuation, forced, forcing
 from matrix.contract._lossless import differing, tau
 from matrix.contract._planes import death
-from matrix.engines import Inject, Request, Step
+from matrix.engines import Counters, Inject, Request, Sampling, Step
 from matrix.errors import EngineError
 from matrix.faults import GIVES, Fault
 
 __all__ = [
     "output_counters",
+    "output_dist",
     "output_forced",
     "output_k",
     "output_lossless",
     "output_stop",
 ]
+
+SAMPLES: Final = 1000
+"""Requests that OUTPUT-DIST samples, two tokens each."""
+TOP_K: Final = 32
+"""Tokens that it samples from."""
+ABREAST: Final = 4
+"""Requests that it samples at once, which is what the main start has room for."""
+CROWD: Final = 16
+"""Requests at once at its end."""
 
 
 @clause(
@@ -201,6 +215,82 @@ def output_k(bench: Bench) -> Verdict:
 
 
 @clause(
+    "OUTPUT-DIST",
+    "Sampled tokens follow the target's own distribution, drafts or none.",
+    needs=("sample", "inject"),
+    catches=("vllm#39273", "rMLX#513"),
+)
+def output_dist(bench: Bench) -> Verdict:
+    """Half of the samples from a prefill, half behind a draft that the target likes best.
+
+    The draft stands for the prefix's most likely token, so that accepting too often, or drawing
+    from the wrong remainder after a rejection, shows at once. At the end more requests at once
+    than a step has room for: sampling must survive that too.
+    """
+    prompt = bench.prompts(40, salt="dist")[0]
+    first = _ranked(bench, prompt)
+    second = {token: _ranked(bench, [*prompt, token]) for token in first.tokens}
+    inject = Inject(after={token: [ranked.tokens[0]] for token, ranked in second.items()})
+
+    def sampled(count: int, seed: int) -> list[Request]:
+        request = Request(prompt, 2, inject=inject, salt="dist", planes=False)
+        return [replace(request, sampling=Sampling(seed + i, TOP_K)) for i in range(count)]
+
+    runs = []
+    for batch in range(0, SAMPLES, ABREAST):
+        runs += bench.run(*sampled(ABREAST, bench.seed * SAMPLES + batch))
+    if not any(step.drafted for run in runs for step in run.generation.steps):
+        return Verdict((Finding(Fault.SPEC_INACTIVE, "nothing was drafted while sampling"),))
+    found, measured = _distributed(first, second, [run.generation.tokens for run in runs])
+    crowd = bench.run(*sampled(CROWD, bench.seed * SAMPLES), partial=True)
+    if died := next((run.error for run in crowd if run.error), None):
+        found.append(dying(died, GIVES["OUTPUT-DIST"], otherwise=Fault.UNKNOWN))
+    return Verdict(
+        tuple(found),
+        expected=f"{2 * SAMPLES} samples from softmax over the {TOP_K} best tokens",
+        actual=measured,
+        metrics={"samples": 2 * SAMPLES, "alpha": ALPHA, **measured},
+    )
+
+
+def _ranked(bench: Bench, prefix: list[int]) -> Ranked:
+    return Ranked(bench.states(prefix).logits[len(prefix) - 1], TOP_K, tau(bench))
+
+
+def _distributed(
+    first: Ranked, second: dict[int, Ranked], samples: list[list[int]]
+) -> tuple[list[Finding], dict[str, float]]:
+    """Findings on the first and the second token of every sample, and what was measured."""
+    ranks: dict[str, list[int]] = {"first": [], "second": []}
+    expected = {"first": np.zeros(TOP_K), "second": np.zeros(TOP_K)}
+    drafted: list[float] = []
+    for one, two in samples:
+        behind = second.get(one) or next(iter(second.values()))
+        for name, ranked, token in (("first", first, one), ("second", behind, two)):
+            rank = ranked.rank(token)
+            if rank is None:
+                text = f"the {name} sampled token {token} isn't among the {TOP_K} most likely"
+                return [Finding(Fault.OUTPUT_DIFFERS, text)], {}
+            ranks[name].append(rank)
+            expected[name] += ranked.probabilities
+        drafted.append(float(behind.probabilities[0]))
+    found, measured = list[Finding](), dict[str, float]()
+    for name, got in ranks.items():
+        statistic, bound = misfit(got, expected[name])
+        measured |= {f"{name}_chi2": round(statistic, 2), f"{name}_bound": round(bound, 2)}
+        if statistic > bound:
+            text = f"{name} tokens: chi-square {statistic:.1f}, by chance at most {bound:.1f}"
+            found.append(Finding(Fault.OUTPUT_DIFFERS, text))
+            break
+    hits = ranks["second"].count(0)
+    measured |= {"drafted": hits, "drafted_expected": round(sum(drafted), 1)}
+    if surplus(hits, drafted):
+        text = f"the drafted token came {hits} times, {sum(drafted):.0f} expected"
+        found = [Finding(Fault.OUTPUT_DIFFERS, text)]
+    return found, measured
+
+
+@clause(
     "OUTPUT-COUNTERS",
     "The counters add up to the tokens: accepted within drafted, and no token from nowhere.",
     needs=("start", "draft"),
@@ -216,8 +306,11 @@ def output_counters(bench: Bench) -> Verdict:
             forcing(bench, {"prompt": bench.prompts(9, salt="forced")[0], "accept": accept})
             for accept in ([bench.drafts], [2, 0], [0])
         ]
+    before = bench.engine.counters() if bench.has("counters") else None
     runs = bench.run(*requests)
     found = [finding for run in runs for finding in _inconsistent(run)]
+    if before is not None:
+        found += _published(runs, before, bench.engine.counters())
     drafted = sum(len(s.drafted) for run in runs for s in run.generation.steps)
     if not drafted:
         found = [Finding(Fault.SPEC_INACTIVE, "nothing was drafted, so nothing was counted")]
@@ -245,6 +338,49 @@ def _inconsistent(run: Run) -> list[Finding]:
         )
         return [Finding(Fault.COUNTERS_WRONG, text, example={"prompt": run.request.prompt})]
     return []
+
+
+def _counts(runs: list[Run]) -> Counters:
+    """What the steps that were seen add up to."""
+    steps = [step for run in runs for step in run.generation.steps if step.drafted]
+    longest = max((step.accepted for step in steps), default=0)
+    return Counters(
+        drafts=len(steps),
+        drafted=sum(len(step.drafted) for step in steps),
+        accepted=sum(step.accepted for step in steps),
+        accepted_at=[sum(step.accepted > at for step in steps) for at in range(longest)],
+    )
+
+
+def _published(runs: list[Run], before: Counters, after: Counters) -> list[Finding]:
+    """Where the engine's own counters, of each request and of all, differ from what was seen."""
+    grown = Counters(
+        drafts=after.drafts - before.drafts,
+        drafted=after.drafted - before.drafted,
+        accepted=after.accepted - before.accepted,
+        accepted_at=[b - a for a, b in zip(before.accepted_at, after.accepted_at, strict=True)],
+    )
+    pairs = [("the engine's counters", grown, _counts(runs))]
+    pairs += [
+        ("a request's counters", run.generation.counted, _counts([run]))
+        for run in runs
+        if run.generation.counted is not None
+    ]
+    return [
+        Finding(Fault.COUNTERS_WRONG, f"{whose}: {field} is {said}, {due} were seen")
+        for whose, published, seen in pairs
+        for field, said, due in _unequal(published, seen)
+    ][:1]
+
+
+def _unequal(published: Counters, seen: Counters) -> list[tuple[str, Any, Any]]:
+    rows = [(name, getattr(published, name), getattr(seen, name)) for name in _COUNTED]
+    last = max((at + 1 for at, count in enumerate(published.accepted_at) if count), default=0)
+    rows.append(("accepted per position", published.accepted_at[:last], seen.accepted_at))
+    return [row for row in rows if row[1] != row[2]]
+
+
+_COUNTED: Final = ("drafts", "drafted", "accepted")
 
 
 def profile(runs: list[Run]) -> list[float]:

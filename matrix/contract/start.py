@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from matrix.contract._bench import Bench, dying
 from matrix.contract._clause import Finding, Skip, Verdict, clause
-from matrix.contract._lossless import gaps, plain_gap
+from matrix.contract._lossless import differing, gaps, plain_gap
 from matrix.engines import Request
 from matrix.errors import EngineError
 from matrix.faults import GIVES, Fault
 
-__all__ = ["start_decode", "start_load", "start_plain", "start_pure", "start_spec"]
+__all__ = ["start_decode", "start_load", "start_plain", "start_pp", "start_pure", "start_spec"]
 
 
 @clause(
@@ -136,6 +137,30 @@ def start_pure(bench: Bench) -> Verdict | Skip:
         for key in changed[:1]
     )
     return Verdict(found, expected="no difference", actual=f"changed: {changed or 'nothing'}")
+
+
+@clause(
+    "START-PP",
+    "With two pipeline ranks the pair starts and is complete, or is refused by that name.",
+    needs=("start",),
+    settings=("pp2",),
+    catches=("vllm#45985", "vllm#50514", "vllm#53052", "sglang#39644"),
+)
+def start_pp(bench: Bench) -> Verdict:
+    """A refusal has to say that it is about pipeline parallelism, or nobody can act on it."""
+    if refusal := bench.refused.get("pp2"):
+        if re.search(r"pipeline[ _-]?parallel|\bPP\b", str(refusal)):
+            return Verdict(expected="started, or refused by name", actual=str(refusal))
+        return _refused("START-PP", refusal)
+    runs = bench.run(*(Request(prompt, 12) for prompt in bench.prompts(5, 40)))
+    found, worst = differing(bench, runs, "output over two pipeline ranks")
+    if not any(step.drafted for run in runs for step in run.generation.steps):
+        found = [Finding(Fault.SPEC_INACTIVE, "nothing was drafted over two pipeline ranks")]
+    return Verdict(
+        tuple(found[:1]),
+        expected="started, or refused by name",
+        actual=f"started; largest gap {worst:.3g}",
+    )
 
 
 def _flat(value: Any, at: str = "") -> dict[str, Any]:

@@ -5,6 +5,7 @@ The id is the address, but for this one: a module `aux.py` can't exist on Window
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,11 +16,12 @@ from msgspec.structs import replace
 
 from matrix import strategies
 from matrix.contract._bench import Bench, Run
-from matrix.contract._clause import Finding, Verdict, clause
+from matrix.contract._clause import Finding, Skip, Verdict, clause
 from matrix.contract._fuzz import fuzz
 from matrix.contract._inputs import continuation, forced, forcing
+from matrix.contract._lossless import differing
 from matrix.contract._planes import Judged, Kind, death, judge, merge, verdict
-from matrix.engines import Inject, Request
+from matrix.engines import Forward, Inject, Request
 from matrix.errors import HarnessError
 from matrix.faults import GIVES, Fault, Phase
 
@@ -30,8 +32,10 @@ __all__ = [
     "aux_decode",
     "aux_inert",
     "aux_long",
+    "aux_public",
     "aux_reuse",
     "aux_shape",
+    "aux_tp",
     "aux_value",
 ]
 
@@ -280,7 +284,7 @@ def aux_chunk(bench: Bench) -> Verdict:
     request = Request(bench.prompts(150, salt="chunk")[0], 4, salt="chunk")
     judged, runs = _judged(bench, "AUX-CHUNK", [request], ("prefill",))
     chunks = [f.position for f in runs[0].generation.forwards if f.kind == "prefill"]
-    if len(chunks) < 2:
+    if len(chunks) < 2 and not judged.findings:
         raise HarnessError("the prefill came in one piece: the clause saw no chunks")
     return verdict(bench, judged, expected=f"one prefill's states, over chunks at {chunks}")
 
@@ -300,3 +304,62 @@ def aux_long(bench: Bench) -> Verdict:
     request = Request(prompt, 12, inject=inject, salt="long")
     judged, _ = _judged(bench, "AUX-LONG", [request], ("prefill", "verify"), Phase.LONG)
     return verdict(bench, judged, expected=f"outputs of layers {bench.ids} over 720 tokens")
+
+
+@clause(
+    "AUX-PUBLIC",
+    "The engine's public way to get planes gives the planes that the target hands over.",
+    needs=("planes", "public"),
+    settings=("main", "public"),
+    catches=("vllm#36485", "vllm#46301", "vllm#51016"),
+)
+def aux_public(bench: Bench) -> Verdict:
+    """Both ways in one start, each against the reference, so that they agree with each other."""
+    runs = bench.run(*(Request(prompt, 2) for prompt in bench.prompts(5, 17, 40)))
+    if not all(run.generation.public for run in runs):
+        raise HarnessError("the public way gave no planes: the clause saw nothing")
+    both = judge(bench, runs, bench.ids, final=_final(bench), places=("handed",))  # type: ignore[arg-type]
+    shown = [_as_handed(run, [Forward("prefill", 0, run.generation.public)]) for run in runs]
+    public = judge(bench, shown, bench.ids, final=_final(bench), places=("handed",))  # type: ignore[arg-type]
+    both.findings = merge(
+        [*both.findings, *(_placed(f, "the public way: ") for f in public.findings)]
+    )
+    both.take(public)
+    return verdict(bench, both, expected=f"outputs of layers {bench.ids}, by either way")
+
+
+def _as_handed(run: Run, forwards: list[Forward]) -> Run:
+    """The run with other planes in the place of those that it handed over."""
+    return Run(run.request, replace(run.generation, forwards=forwards), run.ids)
+
+
+def _placed(finding: Finding, where: str) -> Finding:
+    """The same finding, with where it was seen in front of its evidence."""
+    return dataclasses.replace(finding, evidence=where + finding.evidence)
+
+
+@clause(
+    "AUX-TP",
+    "Over two tensor-parallel ranks, planes and output are those of one rank, on every rank.",
+    needs=("planes", "ranks"),
+    settings=("tp2",),
+    catches=("TensorRT-LLM#6199", "vllm-ascend#13538"),
+)
+def aux_tp(bench: Bench) -> Verdict | Skip:
+    """Judged against the reference, which is what one rank is judged against too."""
+    if refusal := bench.refused.get("tp2"):
+        return Skip("needs-gpu", f"two tensor-parallel ranks don't start here: {refusal}")
+    runs = bench.run(*(Request(prompt, 12) for prompt in bench.prompts(5, 17, 40)))
+    worst, found = Judged(), list[list[Finding]]()
+    for rank in range(2):
+        mine = [_as_handed(run, run.generation.ranks[rank]) for run in runs]
+        judged = judge(bench, mine, bench.ids, final=_final(bench), places=("handed",))  # type: ignore[arg-type]
+        worst.take(judged)
+        found.append([_placed(f, f"rank {rank}: ") for f in judged.findings])
+    labels = [{finding.label for finding in each} for each in found]
+    worst.findings = merge([*found[0], *found[1]])
+    if labels[0] != labels[1]:
+        said = "; ".join(f.evidence for f in worst.findings)
+        worst.findings = [Finding(Fault.RANK_SPLIT, f"the ranks' planes differ: {said}")]
+    worst.findings += differing(bench, runs, "output over two tensor-parallel ranks")[0]
+    return verdict(bench, worst, expected=f"outputs of layers {bench.ids} on both ranks")

@@ -14,7 +14,6 @@ from matrix.contract._clause import Finding, Verdict, clause
 from matrix.contract._fuzz import fuzz
 from matrix.contract._planes import Final, Judged, judge, merge
 from matrix.contract._probe import Probe, probe, refusal, tapped
-from matrix.errors import HarnessError
 from matrix.faults import GIVES, Fault
 
 __all__ = [
@@ -302,7 +301,7 @@ def tap_reconf(bench: Bench) -> Verdict:
     prompt = bench.prompts(8, salt="reconf")[0]
     done = probe(bench, first, prompt)
     if done.error is not None:
-        raise HarnessError(f"ids {first} were refused: {done.error}")
+        return Verdict((dying(done.error, GIVES["TAP-RECONF"], otherwise=Fault.UNKNOWN),))
     again = probe(bench, second, prompt, after=first)
     worst = Judged()
     wrong = _delivered(bench, again, second, worst)

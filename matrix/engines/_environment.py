@@ -21,6 +21,11 @@ ENVIRONMENT: Final[Mapping[str, Mapping[str, str]]] = {
         "VLLM_CPU_KVCACHE_SPACE": "1",
         # Its default binds threads to cores, which makes a busy machine several times slower.
         "VLLM_CPU_OMP_THREADS_BIND": "nobind",
+        # Even an eager start compiles some helpers, in each rank anew, for up to a minute.
+        "TORCHDYNAMO_DISABLE": "1",
+        "VLLM_HOST_IP": "127.0.0.1",
+        # Ranks must know this package, and whatever was planted: they are copies of the worker.
+        "VLLM_WORKER_MULTIPROC_METHOD": "fork",
     },
 }
 """Engine -> variables."""

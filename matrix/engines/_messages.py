@@ -92,6 +92,8 @@ class Request(msgspec.Struct, frozen=True):
     salt: str | None = None
     """Cache salt: requests with different salts share no cached prefix; `None`: with no other."""
     sampling: Sampling | None = None
+    planes: bool = True
+    """Return the planes too."""
 
 
 class Step(msgspec.Struct, frozen=True):
@@ -200,6 +202,8 @@ class Started(msgspec.Struct, frozen=True):
     """The loaded target as data: its config, and dtypes and checksum of its parameters."""
     most_drafts: int | None = None
     """Most drafts per step that a running engine can be asked for; `None`: any number."""
+    lacks: dict[str, str] = {}
+    """Capabilities that this start can't have, with the reason."""
     boundaries: list[list[int]] = []
     """What each rank's body holds to capture, in the engine's own convention."""
     needs_gpu: dict[str, str] = {}

@@ -7,6 +7,7 @@ the class that is served is the only schema.
 from __future__ import annotations
 
 import os
+import sys
 import traceback
 from collections.abc import Callable
 from functools import cache
@@ -86,6 +87,7 @@ def raised(error: Exception) -> Raised | Failed:
     that is gone shows so.
     """
     trace = traceback.format_exc()
+    print(trace, file=sys.stderr, flush=True)  # the worker's log is where a reader looks first
     if isinstance(error, EngineError):
         platform = isinstance(error, PlatformRefused)
         return Raised(error.type_name, error.text, error.trace or trace, platform)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import contextlib
 import copy
 import json
+import sys
 from collections.abc import Iterator
 from typing import Any
 
 import torch
 from vllm.v1.worker.gpu.spec_decode.eagle import eagle3_utils
 
+from matrix.engines._vllm_watch import body
 from matrix.errors import AdapterError
 
 __all__ = ["Ids", "resolve"]
@@ -27,7 +29,7 @@ class Ids:
 
     def boundaries(self) -> tuple[int, ...]:
         """What the target's body holds to capture."""
-        return tuple(_body(self.runner.get_model()).aux_hidden_state_layers)
+        return tuple(body(self.runner.get_model()).aux_hidden_state_layers)
 
     def set(self, ids: Any) -> None:
         """Resolve `ids` as at start: the draft's `fc` is built and loaded, then the hook called.
@@ -143,17 +145,8 @@ def _write(config: Any, ids: Any) -> None:
         del config.target_layer_ids
 
 
-def _body(model: Any) -> Any:
-    inner = eagle3_utils._inner_decoder(model)
-    if inner is None or not hasattr(inner, "aux_hidden_state_layers"):
-        raise AdapterError("the target's body no longer keeps `aux_hidden_state_layers`")
-    return inner
-
-
 def _module_of(draft: Any) -> Any:
     """The draft's module, from the class that has the size of its `fc`."""
-    import sys
-
     for cls in type(draft).__mro__:
         module = sys.modules[cls.__module__]
         if hasattr(module, "_get_dflash_fc_input_size"):

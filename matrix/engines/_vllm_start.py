@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import tempfile
 from typing import Any, Final
 
-from matrix.engines._messages import StartSpec
+from transformers import AutoConfig
+from vllm.platforms import current_platform
 
-__all__ = ["SETTINGS", "arguments"]
+from matrix.engines._messages import Array, StartSpec
+from matrix.engines._tensors import array
+from matrix.engines._vllm_ranks import EXTENSION
+from matrix.errors import AdapterError
+
+__all__ = ["SETTINGS", "arguments", "lacks", "public"]
 
 CHUNK: Final = 64
 """Tokens of one step: small enough that short prompts are prefilled in chunks."""
@@ -36,8 +43,8 @@ SETTINGS: Final[dict[str, dict[str, Any]]] = {
 """Settings name -> what it means here."""
 
 
-def arguments(spec: StartSpec) -> dict[str, Any]:
-    """Keyword arguments of `vllm.LLM`."""
+def arguments(spec: StartSpec, boundaries: list[int]) -> dict[str, Any]:
+    """Keyword arguments of `vllm.LLM`; `boundaries` are those that the main start resolved."""
     meant = SETTINGS[spec.settings]
     given: dict[str, Any] = {
         "model": spec.target,
@@ -56,11 +63,70 @@ def arguments(spec: StartSpec) -> dict[str, Any]:
         "tensor_parallel_size": meant["tensor_parallel_size"],
         "pipeline_parallel_size": meant["pipeline_parallel_size"],
     }
-    if spec.draft is not None:
+    if max(meant["tensor_parallel_size"], meant["pipeline_parallel_size"]) > 1:
+        given["distributed_executor_backend"] = "mp"
+        given["worker_extension_cls"] = EXTENSION
+    if spec.settings == "public":
+        given |= _public(boundaries)
+    elif spec.draft is not None:
         given["per_request_spec_decode_metrics"] = "detailed"
         given["speculative_config"] = {
             "method": spec.method,
             "model": spec.draft,
             "num_speculative_tokens": spec.drafts,
         }
-    return given | spec.args
+    return given | _limits(spec) | spec.args
+
+
+def _limits(spec: StartSpec) -> dict[str, Any]:
+    """What a target can't have here.
+
+    Without a tokenizer there is nothing to read images with. On a CPU, prefix caching of linear
+    attention calls a Triton kernel that isn't there (`'function' object is not subscriptable`).
+    """
+    config = AutoConfig.from_pretrained(spec.target)
+    text, given = config.get_text_config(), dict[str, Any]()
+    if text is not config:
+        given["limit_mm_per_prompt"] = {"image": 0, "video": 0}
+    layers: list[str] = getattr(text, "layer_types", None) or []
+    if current_platform.is_cpu() and "linear_attention" in layers:
+        given["enable_prefix_caching"] = False
+    return given
+
+
+def lacks(config: Any) -> dict[str, str]:
+    """What a start can't have by its own arguments."""
+    if config.cache_config.enable_prefix_caching:
+        return {}
+    return {"prefix-cache": "the start has enable_prefix_caching off"}
+
+
+def _public(boundaries: list[int]) -> dict[str, Any]:
+    """VLLM's own way to get planes out: a method that drafts nothing, and a connector to files."""
+    if not boundaries:
+        raise AdapterError("the public way takes boundaries, which the main start resolves first")
+    return {
+        "speculative_config": {
+            "method": "extract_hidden_states",
+            "num_speculative_tokens": 1,
+            "draft_model_config": {"hf_config": {"eagle_aux_hidden_state_layer_ids": boundaries}},
+        },
+        "kv_transfer_config": {
+            "kv_connector": "ExampleHiddenStatesConnector",
+            "kv_role": "kv_producer",
+            "kv_connector_extra_config": {"shared_storage_path": tempfile.mkdtemp()},
+        },
+    }
+
+
+def public(output: Any) -> list[Array]:
+    """The planes that the connector wrote for one request, `[T, H]` each; none without it."""
+    path = ((output.kv_transfer_params if output else None) or {}).get("hidden_states_path")
+    if path is None:
+        return []
+    from vllm.distributed.kv_transfer.kv_connector.v1.example_hidden_states_connector import (
+        load_hidden_states,
+    )
+
+    states = load_hidden_states(path)["hidden_states"]
+    return [array(states[:, plane]) for plane in range(states.shape[1])]

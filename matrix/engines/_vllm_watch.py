@@ -8,7 +8,7 @@ Wrapped on the live objects, never on classes, so that whatever a class was made
     drafter's fc                the planes as the draft takes them in
     precompute_and_store_...    at which positions they enter the draft's context
     build_per_group_...         how much of its context the draft then looks at
-    scheduler.update_from_output  what was accepted
+    scheduler.update_from_output  what was accepted; the scheduler is the engine's, not a rank's
 """
 
 from __future__ import annotations
@@ -20,12 +20,14 @@ from functools import partial
 from typing import Any
 
 import torch
+from vllm.v1.worker.gpu.spec_decode.eagle import eagle3_utils
 
 from matrix.engines._drafts import Forced
 from matrix.engines._messages import Array, Forward, LogitRows, Request, Step
 from matrix.engines._tensors import array
+from matrix.errors import AdapterError
 
-__all__ = ["Seen", "Watch"]
+__all__ = ["Seen", "Steps", "Taken", "Watch", "body"]
 
 
 @dataclass
@@ -77,14 +79,14 @@ def _wrap(owner: Any, name: str, around: Callable[..., Any]) -> None:
 
 
 class Watch:
-    """Wraps one engine's runner, drafter and scheduler, for as long as they live."""
+    """Wraps one rank's runner and drafter, for as long as they live."""
 
-    def __init__(self, runner: Any, scheduler: Any) -> None:
-        self.runner, self.scheduler = runner, scheduler
+    def __init__(self, runner: Any) -> None:
+        self.runner = runner
         self.seen: dict[str, Seen] = {}
         """By vLLM's own request id; empty when nobody asks."""
         self._scheduled: Any = None
-        self._segments: dict[int, list[Segment]] = {}
+        self._segments: list[Segment] = []
         self._taken: dict[str, Taken] = {}
         self._metadata: Any = None
         self._fc_in: torch.Tensor | None = None
@@ -92,8 +94,8 @@ class Watch:
         """Per request: positions from here on are the draft's own, not context."""
         _wrap(runner, "execute_model", self._executing)
         _wrap(runner, "_model_forward", self._forwarding)
-        _wrap(scheduler, "update_from_output", self._updating)
-        if drafter := getattr(runner, "drafter", None):
+        drafter = getattr(runner, "drafter", None)
+        if drafter is not None and hasattr(drafter, "dflash_config"):
             _wrap(drafter, "propose", self._proposing)
             _wrap(drafter, "build_per_group_and_layer_attn_metadata", self._attending)
             _wrap(drafter.model, "precompute_and_store_context_kv", self._taking_in)
@@ -108,7 +110,7 @@ class Watch:
         fc.register_forward_pre_hook(before)
 
     def _executing(self, original: Any, scheduled: Any, *args: Any, **kwargs: Any) -> Any:
-        self._scheduled, self._taken = scheduled, {}
+        self._scheduled, self._taken, self._segments = scheduled, {}, []
         output = original(scheduled, *args, **kwargs)
         self._note_logits()
         return output
@@ -118,8 +120,10 @@ class Watch:
         if self.seen and self._scheduled is not None:
             positions = inspect.signature(original).bind(*args, **kwargs).arguments["positions"]
             planes = _planes(output)
-            for part in self._divide(positions):
-                if seen := self.seen.get(part.request):
+            self._segments = self._divide(positions)
+            for part in self._segments:
+                seen = self.seen.get(part.request)
+                if seen and seen.request.planes:
                     kind = "verify" if part.position >= len(seen.request.prompt) else "prefill"
                     handed = [array(plane[part.window]) for plane in planes]
                     self._taken[part.request] = Taken(kind, part.position, handed)
@@ -127,24 +131,23 @@ class Watch:
         return output
 
     def _divide(self, positions: torch.Tensor) -> list[Segment]:
-        """Which rows of the running step are whose; kept until the step's output is known."""
+        """Which rows of the running step are whose."""
         flat = positions[0] if positions.dim() > 1 else positions
-        rows, drafted = self._scheduled.num_scheduled_tokens, self._scheduled
+        rows = self._scheduled.num_scheduled_tokens
+        drafted = self._scheduled.scheduled_spec_decode_tokens
         parts, first = [], 0
         for name in self.runner.input_batch.req_ids:
-            drafts = len(drafted.scheduled_spec_decode_tokens.get(name, ()))
+            drafts = len(drafted.get(name, ()))
             parts.append(Segment(name, first, rows[name], int(flat[first]), drafts))
             first += rows[name]
-        self._segments[id(self._scheduled)] = parts
         return parts
 
     def _note_logits(self) -> None:
         state = self.runner.execute_model_state
-        parts = self._segments.get(id(self._scheduled), [])
-        if state is None or state.logits is None or not parts:
+        if state is None or state.logits is None:
             return
         first = 0
-        for part in parts:
+        for part in self._segments:
             rows = part.drafts + 1
             seen = self.seen.get(part.request)
             if seen and seen.request.logits:
@@ -192,16 +195,25 @@ class Watch:
                 taken.received = array(planes[window][entering])
                 taken.received_position = int(positions[window][entering][0])
 
+
+class Steps:
+    """Wraps one engine's scheduler: it is told what every verify step accepted."""
+
+    def __init__(self, scheduler: Any) -> None:
+        self.scheduler = scheduler
+        self.seen: dict[str, Seen] = {}
+        _wrap(scheduler, "update_from_output", self._updating)
+
     def _updating(self, original: Any, scheduled: Any, output: Any, *args: Any) -> Any:
-        alive = set(self.scheduler.requests)
-        for part in self._segments.pop(id(scheduled), ()):
-            seen = self.seen.get(part.request)
-            if seen is None or part.request not in alive:
+        for name, rows in scheduled.num_scheduled_tokens.items():
+            seen, request = self.seen.get(name), self.scheduler.requests.get(name)
+            if seen is None or request is None:
                 continue
-            sampled = output.sampled_token_ids[output.req_id_to_index[part.request]]
-            if part.position >= len(seen.request.prompt) and len(sampled):
-                drafted = list(scheduled.scheduled_spec_decode_tokens.get(part.request, ()))
-                seen.steps.append(Step(part.position, drafted, len(sampled) - 1))
+            position = request.num_computed_tokens - rows
+            sampled = output.sampled_token_ids[output.req_id_to_index[name]]
+            if position >= len(seen.request.prompt) and len(sampled):
+                drafted = list(scheduled.scheduled_spec_decode_tokens.get(name, ()))
+                seen.steps.append(Step(position, drafted, len(sampled) - 1))
         return original(scheduled, output, *args)
 
 
@@ -214,3 +226,11 @@ def _planes(output: Any) -> list[torch.Tensor]:
         if isinstance(planes, tuple | list):
             return [plane for plane in planes if isinstance(plane, torch.Tensor)]
     return []
+
+
+def body(model: Any) -> Any:
+    """The inner model whose layers capture, found as vLLM finds it."""
+    inner = eagle3_utils._inner_decoder(model)
+    if inner is None or not hasattr(inner, "aux_hidden_state_layers"):
+        raise AdapterError("the target's body no longer keeps `aux_hidden_state_layers`")
+    return inner

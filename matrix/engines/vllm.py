@@ -16,6 +16,7 @@ from typing import Any
 
 import torch
 import transformers
+from msgspec.structs import replace
 from vllm import LLM, SamplingParams
 from vllm.config import set_current_vllm_config
 from vllm.distributed import cleanup_dist_env_and_memory
@@ -39,8 +40,9 @@ from matrix.engines._rpc import raised
 from matrix.engines._tensors import weights
 from matrix.engines._vllm_classes import class_hook
 from matrix.engines._vllm_ids import Ids, resolve
-from matrix.engines._vllm_watch import Seen, Watch
-from matrix.errors import AdapterError
+from matrix.engines._vllm_ranks import Ranks
+from matrix.engines._vllm_watch import Seen, Steps, Watch
+from matrix.errors import AdapterError, PlatformRefused
 
 __all__ = ["VllmEngine"]
 
@@ -51,8 +53,12 @@ class VllmEngine:
     def __init__(self) -> None:
         torch.set_num_threads(1)
         self.llm: Any = None
+        self.spec: StartSpec | None = None
         self.watch: Watch | None = None
+        self.steps: Steps | None = None
         self.ids: Ids | None = None
+        self.ranks: Ranks | None = None
+        self._boundaries: list[int] = []
         self._number = itertools.count()
 
     def identify(self) -> Identity:
@@ -72,17 +78,23 @@ class VllmEngine:
     def start(self, spec: StartSpec) -> Started:
         """Build the engine, then watch its core."""
         torch.manual_seed(0)
-        self.llm = LLM(**_vllm_start.arguments(spec))
-        runner, scheduler = self._runner(), self._core().scheduler
-        self.watch = Watch(runner, scheduler)
-        if spec.draft is not None:
+        self.spec = spec
+        self.llm = LLM(**_vllm_start.arguments(spec, self._boundaries))
+        self.steps = Steps(self._core().scheduler)
+        if spec.settings in ("tp2", "pp2"):
+            self.ranks = Ranks(self.llm)
+            return Started(target={}, boundaries=self.ranks.boundaries)
+        runner = self._runner()
+        self.watch = Watch(runner)
+        if spec.settings == "main":
             self.ids = Ids(runner)
+            self._boundaries = list(self.ids.boundaries())
         config = json.loads(runner.model_config.hf_config.to_json_string(use_diff=False))
-        dynamic = getattr(scheduler, "dynamic_sd_lookup", ...) is not ...
         return Started(
             target={"config": config, **weights(runner.get_model())},
-            most_drafts=spec.drafts if dynamic else None,
-            boundaries=[list(self.ids.boundaries())] if self.ids else [],
+            most_drafts=spec.drafts,
+            lacks=_vllm_start.lacks(runner.vllm_config),
+            boundaries=[self._boundaries] if self.ids else [],
         )
 
     def hook(self) -> Hook:
@@ -111,10 +123,12 @@ class VllmEngine:
 
     def generate(self, requests: list[Request]) -> list[Generation]:
         """Add all requests, then step until they are done or the engine raises."""
-        assert self.watch is not None, "started"
-        engine, watch = self.llm.llm_engine, self.watch
-        vocab = self._runner().model_config.get_vocab_size()
-        names, outputs = [], {}
+        assert self.steps is not None, "started"
+        engine = self.llm.llm_engine
+        vocab = self.llm.model_config.get_vocab_size()
+        seen: dict[str, Seen] = {}
+        outputs: dict[str, Any] = {}
+        names: list[str] = []
         error: Raised | None = None
         with self._drafting(requests):
             try:
@@ -127,7 +141,8 @@ class VllmEngine:
                     )
                     own = engine.add_request(number, prompt, _params(request)) or number
                     forced = Forced(request, request.inject, vocab) if request.inject else None
-                    watch.seen[own] = Seen(request, forced)
+                    seen[own] = Seen(request, forced)
+                self._look(seen)
                 while engine.has_unfinished_requests():
                     for output in engine.step():
                         outputs[output.request_id] = output
@@ -137,11 +152,42 @@ class VllmEngine:
                     raise
                 error = said
                 self._abort()
-        seen, watch.seen = list(watch.seen.values()), {}
-        seen += [Seen(request) for request in requests[len(seen) :]]
-        return [
-            _answer(each, outputs.get(name), error) for each, name in zip(seen, names, strict=False)
-        ]
+        ranks = self.ranks.seen() if self.ranks else []
+        self._look({})
+        if self.spec and self.spec.settings == "public":
+            self._flush(error)
+        answers: list[Generation] = []
+        for name, own in itertools.zip_longest(names, seen):
+            each = seen[own] if own else Seen(requests[len(answers)])
+            output = outputs.get(name)
+            answer = _answer(each, output, error)
+            by_rank = [rank.get(own, []) for rank in ranks]
+            answers.append(replace(answer, ranks=by_rank, public=_vllm_start.public(output)))
+        return answers
+
+    def _look(self, seen: dict[str, Seen]) -> None:
+        """What is to be seen of which requests; nothing is collected for others."""
+        assert self.steps is not None, "started"
+        self.steps.seen = seen
+        if self.watch:
+            self.watch.seen = seen
+        elif self.ranks and seen:
+            self.ranks.expect({name: each.request.prompt for name, each in seen.items()})
+
+    def _flush(self, error: Raised | None) -> None:
+        """The connector writes a request's planes in a later step, so there must be one.
+
+        Where there is no accelerator its write dies.
+        """
+        if torch.cuda.is_available():
+            self.llm.generate(TokensPrompt(prompt_token_ids=[1]), SamplingParams(max_tokens=1))
+            return
+        try:
+            self.llm.generate(TokensPrompt(prompt_token_ids=[1]), SamplingParams(max_tokens=1))
+        except Exception as failure:
+            raise PlatformRefused(type(failure).__name__, str(failure)) from failure
+        if error is not None:
+            raise PlatformRefused(error.type_name, error.text, error.trace)
 
     def counters(self) -> Counters:
         """From the metrics that a server shows on its page."""
@@ -163,7 +209,7 @@ class VllmEngine:
         if self.llm is None:
             return
         self.llm.llm_engine.engine_core.shutdown()
-        self.llm = self.watch = self.ids = None
+        self.llm = self.watch = self.steps = self.ids = self.ranks = None
         gc.collect()
         cleanup_dist_env_and_memory()
 
@@ -194,7 +240,8 @@ class VllmEngine:
         left = list(core.scheduler.requests)
         engine.output_processor.abort_requests(list(engine.output_processor.request_states), True)
         core.abort_requests(left)
-        self._runner().execute_model_state = None
+        if self.watch:
+            self.watch.runner.execute_model_state = None
 
 
 def _version() -> str:

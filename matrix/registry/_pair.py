@@ -133,6 +133,8 @@ class Pair:
     """Engine name -> arguments that this pair needs there."""
     parallel: tuple[int, ...] = (1,)
     """Tensor-parallel sizes the pair is served with."""
+    starts: tuple[str, ...] = ()
+    """Starts beyond `plain` and `main` that the row asks for: `public`, `tp2`, `pp2`."""
     baselines: tuple[Baseline, ...] = ()
     """Published acceptance figures."""
     source: str = ""

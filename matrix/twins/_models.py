@@ -134,9 +134,7 @@ def _config(cls: Any, parts: dict[str, Any]) -> Any:
         return config
     nested = {"text_config": "target", "vision_config": "vision"}
     made = {
-        name: _filled(
-            cls.sub_configs[name], parts[part] | (overrides if part == "target" else {})
-        )
+        name: _filled(cls.sub_configs[name], parts[part] | (overrides if part == "target" else {}))
         for name, part in nested.items()
         if name in cls.sub_configs
     }

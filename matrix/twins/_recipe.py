@@ -109,7 +109,7 @@ _ARCHITECTURES: Final[Mapping[str, Mapping[str, Any]]] = MappingProxyType(
             "num_attention_heads": 2,
             "num_key_value_heads": 1,
         },
-        "Qwen3MoeForCausalLM": {"norm_topk_prob": True},
+        "Qwen3MoeForCausalLM": {"norm_topk_prob": True, "head_dim": 32},
         # Its rope stretches a context of 4,096 by 32.
         "GptOssForCausalLM": {"max_position_embeddings": 131072, "intermediate_size": 32},
         "LagunaForCausalLM": {"gating": "per-head"},
