@@ -6,6 +6,8 @@ dependency groups, the pairs of `matrix` from `[tool.dflash-matrix-ci]`.
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import nox
 
 nox.needs_version = ">=2025.5"
@@ -15,6 +17,7 @@ nox.options.error_on_external_run = True
 PYPROJECT = nox.project.load_toml("pyproject.toml")
 PYTHONS = nox.project.python_versions(PYPROJECT)
 PAIRS = PYPROJECT["tool"]["dflash-matrix-ci"]["pairs"]
+SGLANG = PYPROJECT["tool"]["dflash-matrix-ci"]["sglang"]
 
 # Workers run one thread each; more threads than cores make tiny models slower, not faster.
 THREADS = {"OMP_NUM_THREADS": "1"}
@@ -76,6 +79,26 @@ def matrix(session: nox.Session) -> None:
         case options:
             args = [*PAIRS, *options]
     session.run("dflash-matrix", "run", *args, "--engine", "transformers", env=THREADS)
+
+
+@nox.session
+def sglang(session: nox.Session) -> None:
+    """Judge small and real rows on SGLang in an environment of its own, then plant faults in it.
+
+    Arguments are those of `dflash-matrix run`, in place of the rows; no faults are planted then.
+    """
+    session.install("-e", ".[embedded]", *group("test"))
+    python = Path(session.virtualenv.location) / "sglang/bin/python"
+    if not python.exists():
+        session.run("python", "-m", "venv", str(python.parents[1]))
+    for step in SGLANG["install"]:
+        session.run(str(python), "-m", "pip", "install", "-q", *step, external=True)
+    args = session.posargs or [*SGLANG["pairs"], *SGLANG["options"]]
+    engine = ["--engine", "sglang", "--python", f"sglang={python}"]
+    session.run("dflash-matrix", "run", *args, *engine, env=THREADS)
+    if not session.posargs:
+        env = {**THREADS, "MATRIX_SGLANG_PYTHON": str(python)}
+        session.run("pytest", "-n", "2", "tests/meta/test_planted_sglang.py", env=env)
 
 
 @nox.session(name="support-table")

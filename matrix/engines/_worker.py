@@ -5,6 +5,7 @@ The only module that brings an engine package near: it is imported in the worker
 
 from __future__ import annotations
 
+import contextlib
 import faulthandler
 import importlib
 import os
@@ -30,6 +31,9 @@ SERVED: Final = {
 `E-classes` serves `--engine-path`: the classes of an engine that isn't installed.
 """
 
+BEFORE: Final = dict.fromkeys(("sglang", "sglang-classes"), "matrix.engines._standins")
+"""What must be in place before the engine is imported, by an injected file or by its adapter."""
+
 
 def main(argv: list[str]) -> None:
     """Serve `argv[0]`; calls come in on file descriptor `argv[1]`, replies go out on `argv[2]`.
@@ -45,6 +49,9 @@ def main(argv: list[str]) -> None:
         os.set_inheritable(fd, False)
     if folder := os.environ.get("MATRIX_ENGINE_PATH"):
         sys.path.insert(0, folder)
+    if name in BEFORE:
+        with contextlib.suppress(ImportError):  # the adapter asks for it again, and says so
+            importlib.import_module(BEFORE[name])
     if inject:
         runpy.run_path(inject[0], run_name="__inject__")
     module, _, cls = SERVED[name].partition(":")

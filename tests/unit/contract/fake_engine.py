@@ -23,6 +23,7 @@ from matrix.engines import (
     Hook,
     Identity,
     LogitRows,
+    Probed,
     Request,
     Started,
     StartSpec,
@@ -212,6 +213,20 @@ def strict(ids: Any) -> list[int]:
     return list(ids)
 
 
+def tried(ids: Any, depth: int, last_rank: bool) -> Probed:
+    """The healthy hook, on an object that was not loaded."""
+    if ids is None:
+        return refusing("ValueError", "layer_ids are needed for capture")
+    if not last_rank:
+        return refusing("NotImplementedError", "capture needs a pipeline of one rank")
+    return Probed([i + 1 for i in ids], True, "FakeModel")
+
+
+def refusing(type_name: str, text: str) -> Probed:
+    """A hook that raises."""
+    return Probed(None, True, "FakeModel", Raised(type_name, text, ""))
+
+
 def _same(value: Any, moment: Moment) -> Any:
     return value
 
@@ -255,6 +270,8 @@ class FakeEngine:
     answer: Callable[[list[Generation]], list[Generation]] = lambda generations: generations
     """The whole batch's answer."""
     hooked: Hook = HOOK
+    tried: Callable[[Any, int, bool], Probed] = tried
+    """What becomes of ids that are handed to the hook of an object that was not loaded."""
     target: dict[str, Any] = field(default_factory=lambda: TARGET)
     final: str = "raw"
     chunk: int = CHUNK
@@ -281,6 +298,14 @@ class FakeEngine:
     def hook(self) -> Hook:
         """See `Engine`."""
         return self.hooked
+
+    def probe(self, ids: Any, depth: int, last_rank: bool) -> Probed:
+        """See `Engine`."""
+        return self.tried(ids, depth, last_rank)
+
+    def reconfigure(self, ids: Any) -> None:
+        """See `Engine`."""
+        self.configure(ids)
 
     def configure(self, ids: Any) -> None:
         """See `Engine`."""
