@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 # Before SGLang, which reads its environment when it is imported.
-from matrix.engines._standins import IN_PLACE  # isort: split
+from matrix.engines._standins._place import IN_PLACE  # isort: split
 
 from sglang.srt.models.registry import ModelRegistry
 from sglang.srt.speculative.dflash_utils import parse_dflash_draft_config

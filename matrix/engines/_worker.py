@@ -31,7 +31,7 @@ SERVED: Final = {
 `E-classes` serves `--engine-path`: the classes of an engine that isn't installed.
 """
 
-BEFORE: Final = dict.fromkeys(("sglang", "sglang-classes"), "matrix.engines._standins")
+BEFORE: Final = dict.fromkeys(("sglang", "sglang-classes"), "matrix.engines._standins._place")
 """What must be in place before the engine is imported, by an injected file or by its adapter."""
 
 

@@ -19,7 +19,7 @@ import torch
 import transformers
 
 # Before SGLang, which reads its environment when it is imported.
-from matrix.engines._standins import IN_PLACE  # isort: split
+from matrix.engines._standins._place import IN_PLACE  # isort: split
 
 from matrix.engines._messages import (
     Counters,
