@@ -279,7 +279,11 @@ class FakeEngine:
     joined: bool = False
     """One array of all planes is handed over, not one a plane."""
     speculative: bool = True
+    capturing: bool | None = None
+    """Whether planes are captured; `None`: where there are drafts."""
     lacks: dict[str, str] = field(default_factory=dict)
+    needs_gpu: dict[str, str] = field(default_factory=dict)
+    """What a start with a draft lacks: it starts the target alone, and captures all the same."""
     ids: list[int] = field(default_factory=lambda: list(ROW_IDS))
     _cache: set[tuple[str | None, tuple[int, ...]]] = field(default_factory=set)
 
@@ -291,9 +295,10 @@ class FakeEngine:
     def start(self, spec: StartSpec) -> Started:
         """See `Engine`."""
         self.starting(spec)
-        self.speculative = spec.draft is not None
+        self.capturing = spec.draft is not None
+        self.speculative = self.capturing and not self.needs_gpu
         self.ids = self.resolve(list(ROW_IDS))
-        return Started(self.target)
+        return Started(self.target, needs_gpu=self.needs_gpu if spec.draft else {})
 
     def hook(self) -> Hook:
         """See `Engine`."""
@@ -381,7 +386,8 @@ class _Decoding:
         pairs = enumerate(zip(drafted, chosen, strict=False))
         accepted = next((i for i, (a, b) in pairs if a != b), len(drafted))
         self.out += self.engine.emitted(chosen[: accepted + 1], moment)
-        if self.engine.speculative:
+        capturing = self.engine.capturing
+        if self.engine.speculative if capturing is None else capturing:
             counted = self.engine.counted(accepted, moment)
             self.steps.append(Step(anchor.position, drafted, counted))
             self._capture(moment, accepted + 1)
