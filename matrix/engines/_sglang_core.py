@@ -21,6 +21,7 @@ from sglang.srt.sampling.sampling_params import SamplingParams
 from sglang.srt.server_args import PortArgs, ServerArgs
 
 from matrix.engines._messages import Forward, LogitRows, Request, Step
+from matrix.engines._sglang_draft import Draft, verified
 from matrix.engines._tensors import array
 from matrix.errors import AdapterError, EngineError
 
@@ -71,7 +72,10 @@ class Core:
         make_known(args)
         self.scheduler = Scheduler(args, PortArgs.init_new(args))
         self.capturing = capturing
+        worker = self.scheduler.draft_worker
+        self.draft = Draft(worker) if worker is not None else None
         self._planes: Any = None
+        self._fed: Any = None
         self._seen: dict[str, Seen] = {}
         self.processor.register_forward_pre_hook(self._handed, with_kwargs=True)
 
@@ -116,7 +120,7 @@ class Core:
                 top_logprobs_num=0,
                 token_ids_logprob=None,
                 stream=False,
-                return_hidden_states=self.capturing,
+                return_hidden_states=self.capturing and self.draft is None,
                 cache_salt=request.salt or f"alone-{name}",
             )
         )
@@ -139,7 +143,7 @@ class Core:
         if batch:
             rows, self._planes = self._rows(batch), None
             result = scheduler.run_batch(batch)
-            self._take(rows, result.logits_output)
+            self._take(rows, result)
             scheduler.process_batch_result(batch, result)
         scheduler.last_batch = batch
         return bool(batch)
@@ -159,6 +163,7 @@ class Core:
 
     def _handed(self, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Before the logits: the target's forward hands its planes over."""
+        self._fed = args[0]
         given = args[_PLANES] if len(args) > _PLANES else kwargs.get("aux_hidden_states")
         if given is not None:
             self._planes = [given] if isinstance(given, torch.Tensor) else list(given)
@@ -168,25 +173,44 @@ class Core:
         if batch.forward_mode.is_extend():
             parts = zip(seen, batch.prefix_lens, batch.extend_lens, strict=True)
             return [_Rows(s, "prefill", int(at), int(count)) for s, at, count in parts]
-        # The row of a decode step is that of the token emitted last.
+        # The first row of a decode or verify step is that of the token emitted last.
+        count = self.draft.block if self.draft else 1
         last = (len(s.request.prompt) + len(s.req.output_ids) - 1 for s in seen)
-        return [_Rows(s, "verify", at, 1) for s, at in zip(seen, last, strict=True)]
+        return [_Rows(s, "verify", at, count) for s, at in zip(seen, last, strict=True)]
 
-    def _take(self, rows: list[_Rows], output: Any) -> None:
+    def _take(self, rows: list[_Rows], result: Any) -> None:
         """Share out what one forward gave; the draft's worker reads `hidden_states`."""
+        output = result.logits_output
+        received = self.draft.received if self.draft else output.hidden_states
+        steps = self._steps(rows, result)
         start = 0
         for number, part in enumerate(rows):
             mine, start = slice(start, start + part.count), start + part.count
-            seen = part.seen
+            seen, kept = part.seen, mine
+            if part.kind == "verify":
+                drafted, accepted = steps[number]
+                seen.steps.append(Step(part.position, drafted, accepted))
+                kept = slice(mine.start, mine.start + accepted + 1)
             if self.capturing:
                 handed = [array(plane[mine]) for plane in self._planes or ()]
-                received = array(output.hidden_states[mine]) if handed else None
+                taken = array(received[kept]) if handed else None
                 seen.forwards.append(
-                    Forward(part.kind, part.position, handed, received, part.position)
+                    Forward(part.kind, part.position, handed, taken, part.position)
                 )
-            if part.kind == "verify":
-                seen.steps.append(Step(part.position, [], 0))
-            last = part.position + part.count - 1
-            if seen.request.logits and last >= len(seen.request.prompt) - 1:
-                row = output.next_token_logits[number : number + 1]
-                seen.logits.append(LogitRows(last, array(row)))
+            self._take_logits(part, number, mine, output.next_token_logits)
+
+    def _steps(self, rows: list[_Rows], result: Any) -> list[tuple[list[int], int]]:
+        """What each request drafted and had accepted in a verify step; nothing without a draft."""
+        if self.draft is None or rows[0].kind == "prefill":
+            return [([], 0)] * len(rows)
+        return verified(self._fed.tolist(), result.accept_lens.tolist(), self.draft.block)
+
+    @staticmethod
+    def _take_logits(part: _Rows, number: int, mine: slice, logits: Any) -> None:
+        """A prefill gives the logits of its last row alone, a step those of every row."""
+        prompt = len(part.seen.request.prompt)
+        whole = part.kind == "verify"
+        position = part.position if whole else part.position + part.count - 1
+        if part.seen.request.logits and position >= prompt - 1:
+            rows = logits[mine] if whole else logits[number : number + 1]
+            part.seen.logits.append(LogitRows(position, array(rows)))

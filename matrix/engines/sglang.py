@@ -52,6 +52,7 @@ _LACKS = {
     "public": "the main start is the public capture mode already",
     "ranks": "it is started on one rank",
 }
+_FIXED = "the draft's first projection takes as many planes as it was started with"
 _REFUSED_HERE = "speculative decoding is not supported by"
 """What SGLang says of a method that it refuses on the whole platform."""
 
@@ -86,20 +87,22 @@ class SglangEngine:
         torch.manual_seed(0)
         options = arguments(spec)
         self.classes.arch = spec.arch
-        needs_gpu = {}
+        needs_gpu: dict[str, str] = {}
+        lacks: dict[str, str] = {}
         if spec.draft is None:
             self.core = Core(resolved(options), capturing=False)
         else:
             refusal = _refusal(options | speculative(spec))
             if refusal is None:
-                raise AdapterError("adapter: a start with the draft is not watched yet")
-            needs_gpu = dict.fromkeys(("draft", "inject"), refusal)
-            self._capture(options, spec.draft)
+                self.core = Core(resolved(options | speculative(spec)), capturing=True)
+                lacks = dict.fromkeys(("configure", "reconfigure"), _FIXED)
+            else:
+                needs_gpu = {"draft": refusal}
+                self._capture(options, spec.draft)
         assert self.core is not None, "a start that was refused has raised"
         config = json.loads(self.core.runner.model_config.hf_config.to_json_string(use_diff=False))
-        return Started(
-            target={"config": config, **weights(self.core.runner.model)}, needs_gpu=needs_gpu
-        )
+        target = {"config": config, **weights(self.core.runner.model)}
+        return Started(target, lacks=lacks, needs_gpu=needs_gpu)
 
     def _capture(self, options: dict[str, Any], draft: str) -> None:
         """Start in the public capture mode, on the ids that the draft's resolver gives."""
