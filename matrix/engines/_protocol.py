@@ -79,7 +79,7 @@ class Engine(Protocol):
     def counters(self) -> Counters:
         """What the engine published of its speculation since it was started."""
 
-    def resolve(self, config: dict[str, Any]) -> dict[str, Any]:
+    def resolvers(self, config: dict[str, Any]) -> dict[str, Any]:
         """What each runner's resolver makes of a draft's config: boundaries, or its error's text.
 
         By runner; the running engine is left as it was.

@@ -106,10 +106,10 @@ class RemoteEngine:
         left = self._left(self.deadlines.call)
         return self.worker.call("counters", returns=Counters, deadline=left)
 
-    def resolve(self, config: dict[str, Any]) -> dict[str, Any]:
+    def resolvers(self, config: dict[str, Any]) -> dict[str, Any]:
         """See `Engine`."""
         left = self._left(self.deadlines.call)
-        return self.worker.call("resolve", config, returns=dict[str, Any], deadline=left)
+        return self.worker.call("resolvers", config, returns=dict[str, Any], deadline=left)
 
     def stop(self) -> None:
         """See `Engine`."""

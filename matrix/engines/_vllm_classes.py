@@ -83,7 +83,7 @@ class VllmClasses:
         """There is no engine to ask."""
         raise AdapterError(_NOT_STARTED)
 
-    def resolve(self, config: dict[str, Any]) -> dict[str, Any]:
+    def resolvers(self, config: dict[str, Any]) -> dict[str, Any]:
         """There is no engine to ask."""
         raise AdapterError(_NOT_STARTED)
 

@@ -96,9 +96,12 @@ def _limits(spec: StartSpec) -> dict[str, Any]:
 
 def lacks(config: Any) -> dict[str, str]:
     """What a start can't have by its own arguments."""
-    if config.cache_config.enable_prefix_caching:
-        return {}
-    return {"prefix-cache": "the start has enable_prefix_caching off"}
+    found = {}
+    if not config.cache_config.enable_prefix_caching:
+        found["prefix-cache"] = "the start has enable_prefix_caching off"
+    if config.model_config.is_hybrid:
+        found["drafts"] = "recurrent states have room for the drafts of the start alone"
+    return found
 
 
 def _public(boundaries: list[int]) -> dict[str, Any]:

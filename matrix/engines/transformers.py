@@ -155,7 +155,7 @@ class TransformersEngine:
         """There are none to read."""
         raise AdapterError(_LACKS["counters"])
 
-    def resolve(self, config: dict[str, Any]) -> dict[str, Any]:
+    def resolvers(self, config: dict[str, Any]) -> dict[str, Any]:
         """There is one runner."""
         raise AdapterError(_LACKS["runners"])
 

@@ -200,7 +200,7 @@ class VllmEngine:
             accepted_at=list(values[f"{prefix}accepted_tokens_per_pos"].values),
         )
 
-    def resolve(self, config: dict[str, Any]) -> dict[str, Any]:
+    def resolvers(self, config: dict[str, Any]) -> dict[str, Any]:
         """Both runners' resolvers, whichever of the two runs here."""
         return resolve(self._runner(), config)
 
@@ -256,6 +256,7 @@ def _params(request: Request) -> SamplingParams:
     return SamplingParams(
         temperature=1.0 if sampled else 0.0,
         top_k=sampled.top_k if sampled else -1,
+        top_p=sampled.top_p if sampled else 1.0,
         seed=sampled.seed if sampled else None,
         max_tokens=request.max_tokens,
         stop_token_ids=request.stop,

@@ -322,6 +322,30 @@ _SYNTHETIC: Final = (
         confidence="inferred",
         notes="asks for the public way and for two ranks, tensor and pipeline parallel",
     ),
+    *(
+        Pair(
+            key=key,
+            kind="synthetic",
+            is_available_online=False,
+            target=f"synthetic/{key.removeprefix('synthetic-')}",
+            speculative_model=f"synthetic/{key.removeprefix('synthetic-')}-dflash",
+            arch=arch,
+            num_target_layers=8,
+            target_layer_ids=(1, 3, 5),
+            block_size=8,
+            final_tap="raw",
+            final_tap_source="made up; every engine but the authors' code hands out the raw state",
+            source="made up: two periods of the layer pattern, so that half precision can tell "
+            "the layers apart and a whole row costs little on a CPU",
+            confidence="inferred",
+            notes="a hybrid target, linear and full attention",
+        )
+        for key, arch in (
+            ("synthetic-qwen3-next-small", "Qwen3NextForCausalLM"),
+            ("synthetic-qwen3.5-small", "Qwen3_5ForCausalLM"),
+            ("synthetic-qwen3.5-moe-small", "Qwen3_5MoeForCausalLM"),
+        )
+    ),
     Pair(
         key="synthetic-qwen3-moe",
         kind="synthetic",

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from matrix.contract import Bench, Examples
 from matrix.engines import (
     Array,
+    Counters,
     Forward,
     Generation,
     Hook,
@@ -237,6 +238,16 @@ def _cut(tokens: list[int], request: Request) -> list[int]:
     return tokens[: min(ends) + 1] if ends else tokens
 
 
+def ids_of(runner: str, config: dict[str, Any]) -> Any:
+    """The healthy resolver of either runner: it knows every place, in one order."""
+    nested, eagle = config.get("dflash_config", {}), config.get("eagle_config", {})
+    boundaries = config.get("eagle_aux_hidden_state_layer_ids") or nested.get("layer_ids")
+    boundaries = boundaries or eagle.get("eagle_aux_hidden_state_layer_ids")
+    outputs = nested.get("target_layer_ids") or config.get("target_layer_ids")
+    outputs = outputs or config.get("dspark_target_layer_ids")
+    return boundaries or (outputs and [n + 1 for n in outputs])
+
+
 def no_word(*_: Any) -> None:
     """Nothing happens."""
 
@@ -269,6 +280,18 @@ class FakeEngine:
     """Called at start; may raise."""
     answer: Callable[[list[Generation]], list[Generation]] = lambda generations: generations
     """The whole batch's answer."""
+    runner: Callable[[str, dict[str, Any]], Any] = ids_of
+    """What a runner's resolver makes of a draft's config."""
+    published: Callable[[Counters], Counters] = lambda counters: counters
+    """The counters on the engine's page."""
+    told: Callable[[Counters], Counters] = lambda counters: counters
+    """The counters of one request."""
+    chances: Callable[[Floats, Moment], Floats] = _same
+    """The probabilities that tokens are sampled by, best first."""
+    public: Callable[[Planes, Moment], Planes] = _same
+    """The planes by the public way."""
+    rank: Callable[[int, Planes, Moment], Planes] = lambda rank, planes, moment: planes
+    """The planes that one of two ranks hands over."""
     hooked: Hook = HOOK
     tried: Callable[[Any, int, bool], Probed] = tried
     """What becomes of ids that are handed to the hook of an object that was not loaded."""
@@ -286,6 +309,7 @@ class FakeEngine:
     """What a start with a draft lacks: it starts the target alone, and captures all the same."""
     ids: list[int] = field(default_factory=lambda: list(ROW_IDS))
     _cache: set[tuple[str | None, tuple[int, ...]]] = field(default_factory=set)
+    _steps: list[Step] = field(default_factory=list)
 
     def identify(self) -> Identity:
         """See `Engine`."""
@@ -319,7 +343,17 @@ class FakeEngine:
     def generate(self, requests: list[Request]) -> list[Generation]:
         """See `Engine`."""
         batch = tuple(requests)
-        return self.answer([_Decoding(self, request, batch).run() for request in requests])
+        answers = [_Decoding(self, request, batch).run() for request in requests]
+        self._steps += [step for answer in answers for step in answer.steps]
+        return self.answer(answers)
+
+    def counters(self) -> Counters:
+        """See `Engine`."""
+        return self.published(count(self._steps))
+
+    def resolvers(self, config: dict[str, Any]) -> dict[str, Any]:
+        """See `Engine`."""
+        return {name: self.runner(name, config) for name in ("first", "second")}
 
     def stop(self) -> None:
         """See `Engine`."""
@@ -334,6 +368,17 @@ class FakeEngine:
         return max(hits, default=0)
 
 
+def count(steps: Sequence[Step]) -> Counters:
+    """What an engine publishes of these steps."""
+    drafting = [step for step in steps if step.drafted]
+    return Counters(
+        drafts=len(drafting),
+        drafted=sum(len(step.drafted) for step in drafting),
+        accepted=sum(step.accepted for step in drafting),
+        accepted_at=[sum(step.accepted > at for step in drafting) for at in range(BLOCK)],
+    )
+
+
 class _Decoding:
     """One request, from its prefill to its last verify step."""
 
@@ -344,6 +389,10 @@ class _Decoding:
         self.forwards: list[Forward] = []
         self.rows: list[LogitRows] = []
         self.cached = engine.cached(request)
+        self.published: list[Planes] = []
+        self.ranks: list[list[Forward]] = [[], []]
+        seed = request.sampling.seed if request.sampling else 0
+        self.dice = np.random.default_rng(seed)
 
     def run(self) -> Generation:
         error = None
@@ -356,7 +405,16 @@ class _Decoding:
         tokens = self.engine.cut(self.out, self.request)
         finish = "stop" if tokens and tokens[-1] in self.request.stop else "length"
         seen = (self.steps, self.forwards, self.rows)
-        return Generation(tokens, finish, *seen, cached_tokens=self.cached, error=error)
+        return Generation(
+            tokens,
+            finish,
+            *seen,
+            cached_tokens=self.cached,
+            counted=self.engine.told(count(self.steps)),
+            public=[array(np.concatenate(chunks)) for chunks in zip(*self.published, strict=True)],
+            ranks=self.ranks,
+            error=error,
+        )
 
     def _finished(self) -> bool:
         out, request = self.out, self.request
@@ -397,6 +455,9 @@ class _Decoding:
         request, engine = self.request, self.engine
         count = BLOCK - 1 if request.drafts is None else request.drafts
         engine.drafting(moment)
+        if request.inject is not None and request.inject.after:
+            right = request.inject.after.get(moment.tokens[-1], [])
+            return engine.drafts(right + [0] * (count - len(right)), moment)
         if request.inject is None:
             right = greedy(moment.tokens, count)
             accept, filler = sum(moment.tokens) % (count + 1), None
@@ -413,7 +474,16 @@ class _Decoding:
         rows = self.engine.logits(moment.states.logits[moment.at].copy(), moment)
         if self.request.logits:
             self.rows.append(LogitRows(moment.position, array(rows)))
-        return [int(row.argmax()) for row in rows]
+        return [self._choice(row, moment) for row in rows]
+
+    def _choice(self, row: Floats, moment: Moment) -> int:
+        """The best token, or one of the best by chance; equal to a draft, it accepts it."""
+        if self.request.sampling is None:
+            return int(row.argmax())
+        best = np.argsort(-row)[: self.request.sampling.top_k]
+        chances = np.exp(row[best].astype(float) - float(row[best[0]]))
+        chances = self.engine.chances(chances / chances.sum(), moment)
+        return int(self.dice.choice(best, p=chances / chances.sum()))
 
     def _capture(self, moment: Moment, context: int) -> None:
         """Hand the planes over; the draft gets its context rows, unless the request is finished."""
@@ -424,6 +494,11 @@ class _Decoding:
         if whole is not None and not self._finished():
             received = engine.received(whole[:context], moment)
         handed = [whole] if engine.joined and whole is not None else planes
+        for rank, forwards in enumerate(self.ranks):
+            mine = [array(plane) for plane in engine.rank(rank, planes, moment)]
+            forwards.append(Forward(moment.kind, moment.position, mine))
+        if moment.kind == "prefill":
+            self.published.append(engine.public(planes, moment))
         self.forwards.append(
             Forward(
                 kind=moment.kind,
@@ -446,7 +521,12 @@ def bench(engine: FakeEngine | None = None, *, final_tap: str = "raw", **changes
     engine = engine or FakeEngine()
     twin = changes.pop("twin", TWIN)
     engine.ids = list(twin.layer_ids)
-    started = {"plain": Started(TARGET), "main": Started(engine.target)}
+    held = [[n + 1 for n in engine.ids]]
+    started = {
+        "plain": Started(TARGET),
+        "main": Started(engine.target, boundaries=held),
+        "tp2": Started({}, boundaries=held * 2),
+    }
     pair = replace(PAIR, final_tap=final_tap)  # type: ignore[arg-type]
     values: dict[str, Any] = {"started": started, "examples": Examples(count=8), **changes}
     return Bench(pair, twin, engine, FakeOracle(), **values)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
+import numpy as np
 from fake_engine import BLOCK, MASK, TARGET, VOCAB, Moment
 from planted import Planted, deaths, dies, in_verify, when
 
-from matrix.engines import Generation, Hook, Request, Step
+from matrix.engines import Counters, Generation, Hook, Request, Started, Step
 from matrix.errors import EngineError
 from matrix.faults import Fault
 
@@ -108,7 +109,96 @@ def _changed(**values: Any) -> Any:
     return lambda: {"target": {**TARGET, **values}}
 
 
+def _no_flat(runner: str, config: dict[str, Any]) -> Any:
+    return None if runner == "first" and set(config) == {"target_layer_ids"} else 1
+
+
+def _no_nested(runner: str, config: dict[str, Any]) -> Any:
+    """vLLM #40727 in one of two runners: without the +1."""
+    return 1 if runner == "first" or "dflash_config" not in config else 2
+
+
+def _one_draft_more(counters: Counters) -> Counters:
+    return msgspec.structs.replace(counters, drafted=counters.drafted * 2)
+
+
+def _never_first(counters: Counters) -> Counters:
+    return msgspec.structs.replace(counters, accepted_at=[0, *counters.accepted_at[1:]])
+
+
+def _draft_kept(tokens: list[int], m: Moment) -> list[int]:
+    """Every draft is accepted, whatever its chance."""
+    return [m.tokens[m.position + 1], *tokens[1:]]
+
+
+def _even(chances: Any, m: Moment) -> Any:
+    return np.full_like(chances, 1 / len(chances))
+
+
+def _twice_accepted(tokens: list[int], m: Moment) -> list[int]:
+    """A rejected draft gets a second chance, as when the remainder isn't cleared of it."""
+    lucky = sum(m.tokens) + m.request.sampling.seed if m.request.sampling else 1
+    return _draft_kept(tokens, m) if lucky % 4 == 0 else tokens
+
+
 PLANTED = (
+    Planted("HOOK-RUNNER-SPLIT", "no flat ids", F.RUNNER_SPLIT, lambda: {"runner": _no_flat}),
+    Planted("HOOK-RUNNER-SPLIT", "no nested ids", F.RUNNER_SPLIT, lambda: {"runner": _no_nested}),
+    Planted(
+        "HOOK-RANKS",
+        "one rank shifted",
+        F.RANK_SPLIT,
+        dict,
+        bench={"started": {"tp2": Started({}, boundaries=[[2, 4, 6], [1, 3, 5]])}},
+    ),
+    Planted(
+        "HOOK-RANKS",
+        "not those of one rank",
+        F.RANK_SPLIT,
+        dict,
+        bench={
+            "started": {
+                "main": Started({}, boundaries=[[2, 4, 6]]),
+                "tp2": Started({}, boundaries=[[1, 3, 5]] * 2),
+            }
+        },
+    ),
+    _refused("START-PP", "refused", F.START_REFUSED, OTHER, "pp2"),
+    _refused("START-PP", "no interface", F.HOOK_MISSING, NO_INTERFACE, "pp2"),
+    Planted("START-PP", "no drafts", F.SPEC_INACTIVE, lambda: {"drafts": _no_drafts}),
+    Planted(
+        "START-PP",
+        "token twice",
+        F.OUTPUT_DIFFERS,
+        lambda: {"emitted": when(in_verify, _twice)},
+    ),
+    Planted(
+        "OUTPUT-DIST",
+        "every draft accepted",
+        F.OUTPUT_DIFFERS,
+        lambda: {"emitted": when(in_verify, _draft_kept)},
+    ),
+    Planted(
+        "OUTPUT-DIST",
+        "rejected drafts come back",
+        F.OUTPUT_DIFFERS,
+        lambda: {"emitted": when(in_verify, _twice_accepted)},
+    ),
+    Planted("OUTPUT-DIST", "even chances", F.OUTPUT_DIFFERS, lambda: {"chances": _even}),
+    Planted("OUTPUT-DIST", "no drafts", F.SPEC_INACTIVE, lambda: {"drafts": _no_drafts}),
+    Planted(
+        "OUTPUT-DIST",
+        "dies of sampling",
+        F.UNKNOWN,
+        lambda: {"chances": dies("RuntimeError", "max(): input.numel() == 0")},
+    ),
+    Planted(
+        "OUTPUT-COUNTERS",
+        "published twice",
+        F.COUNTERS_WRONG,
+        lambda: {"published": _one_draft_more},
+    ),
+    Planted("OUTPUT-COUNTERS", "position lost", F.COUNTERS_WRONG, lambda: {"told": _never_first}),
     _refused("START-LOAD", "no interface", F.HOOK_MISSING, NO_INTERFACE, "main"),
     _refused("START-LOAD", "no setter", F.HOOK_MISSING, NO_SETTER, "main"),
     _refused("START-LOAD", "refused", F.START_REFUSED, OTHER, "main"),

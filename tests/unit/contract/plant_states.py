@@ -16,6 +16,8 @@ from planted import (
     in_prefill,
     in_verify,
     on_hit,
+    one_high,
+    one_low,
     rejected_too,
     rows_moved,
     stale,
@@ -242,4 +244,28 @@ CHUNKS = (
     ),
 )
 
-PLANTED = (*REACH, *VALUE, *COUNT, *DECODE, *BATCH, *INERT, *REUSE, *CHUNKS)
+
+def _second_rank(seam: Any) -> Any:
+    return lambda rank, planes, m: seam(planes, m) if rank else planes
+
+
+def _both_ranks(seam: Any) -> Any:
+    return lambda rank, planes, m: seam(planes, m)
+
+
+OTHER_WAYS = (
+    Planted("AUX-PUBLIC", "one low", F.TAP_SHIFT_BEFORE, lambda: {"public": one_low}),
+    Planted("AUX-PUBLIC", "zeros", F.PLANE_ZERO, lambda: {"public": zeros}),
+    Planted("AUX-PUBLIC", "the private way", F.TAP_SHIFT_AFTER, lambda: {"handed": one_high}),
+    Planted("AUX-TP", "second rank low", F.RANK_SPLIT, lambda: {"rank": _second_rank(one_low)}),
+    Planted("AUX-TP", "second rank empty", F.RANK_SPLIT, lambda: {"rank": _second_rank(zeros)}),
+    Planted("AUX-TP", "both low", F.TAP_SHIFT_BEFORE, lambda: {"rank": _both_ranks(one_low)}),
+    Planted(
+        "AUX-TP",
+        "token twice",
+        F.OUTPUT_DIFFERS,
+        lambda: {"emitted": when(in_verify, lambda tokens, m: [*tokens, tokens[-1]])},
+    ),
+)
+
+PLANTED = (*OTHER_WAYS, *REACH, *VALUE, *COUNT, *DECODE, *BATCH, *INERT, *REUSE, *CHUNKS)

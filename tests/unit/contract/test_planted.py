@@ -29,8 +29,6 @@ NOT_OF_CLAUSES = {
     Fault.DRAFT_DIFFERS,
     Fault.CONFIG_INVALID,
     Fault.CONFIG_MISMATCH,
-    Fault.RUNNER_SPLIT,
-    Fault.RANK_SPLIT,
 }
 # The runner gives it, whatever clause ran.
 OF_THE_RUNNER = {Fault.LOG_FLOOD}
@@ -43,7 +41,7 @@ def verdict(clause: str, engine: FakeEngine, **changes: Any) -> Verdict:
 
 
 def started(clause: str, **seams: Any) -> FakeEngine:
-    return FakeEngine(speculative=CLAUSES[clause].settings[-1] == "main", **seams)
+    return FakeEngine(speculative=CLAUSES[clause].settings[-1] != "plain", **seams)
 
 
 # --- faults ------------------------------------------------------------------------------------
@@ -212,7 +210,7 @@ BLIND: dict[str, dict[str, Any]] = {
     "AUX-REUSE": {"caching": False},
     "AUX-CHUNK": {"chunk": 4096},
     "AUX-INERT": {"answer": lambda generations: [strip_logits(g) for g in generations]},
-    "TAP-RECONF": {"resolve": lambda ids: strict(ids if ids == [1, 3, 5] else None)},
+    "AUX-PUBLIC": {"public": unseen},
 }
 
 
