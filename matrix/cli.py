@@ -54,6 +54,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
     """Parse a command line; a usage error ends the process with exit code 2, as argparse does."""
+    from matrix.preflight import register as register_preflight
     from matrix.scan import register as register_scan
 
     parser = argparse.ArgumentParser(
@@ -69,6 +70,7 @@ def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
     _baseline(sub)
     _cache(sub)
     register_scan(sub)
+    register_preflight(sub)
     return parser.parse_args(argv)
 
 
@@ -131,8 +133,12 @@ def _clauses(sub: Sub) -> None:
 
 
 def _do_clauses(args: argparse.Namespace) -> int:
-    from matrix.contract import CLAUSES
+    from matrix import contract, preflight
 
+    clauses: list[contract.Clause | preflight.Clause] = [
+        *contract.CLAUSES.values(),
+        *preflight.CLAUSES.values(),
+    ]
     rows = [
         {
             "id": clause.id,
@@ -144,13 +150,13 @@ def _do_clauses(args: argparse.Namespace) -> int:
             "faults": dict(clause.gives),
             "catches": clause.catches,
         }
-        for clause in CLAUSES.values()
+        for clause in clauses
     ]
     if args.json:
         print(json.dumps(rows, indent=1))
         return 0
     for row in rows:
-        print(f"{row['id']:<16} {row['tier']:<4} {row['severity']:<6} {row['sentence']}")
+        print(f"{row['id']:<16} {row['tier']:<6} {row['severity']:<6} {row['sentence']}")
     return 0
 
 

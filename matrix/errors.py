@@ -4,6 +4,7 @@
     +-- UsageError            bad input or usage; one line; exit code 2
     |   +-- RegistryError     a row or expectation that is not well formed (file, row, field)
     |   +-- LayoutError       a draft config whose layout is unknown or contradictory
+    |   +-- ConfigError       a checkpoint's file that can't be had, or can't be read within bounds
     |   +-- JournalError      a journal that can't be read or written
     |   +-- SourceError       a scan source that can't be read as an engine
     +-- HarnessError          the harness itself failed; a cell with outcome `error`
@@ -22,6 +23,7 @@ from __future__ import annotations
 
 __all__ = [
     "AdapterError",
+    "ConfigError",
     "EngineError",
     "HarnessError",
     "JournalError",
@@ -64,6 +66,10 @@ class RegistryError(UsageError):
 
 class LayoutError(UsageError):
     """A draft config whose layout is unknown or contradictory; the message lists its keys."""
+
+
+class ConfigError(UsageError):
+    """A checkpoint's file that can't be had, or can't be read within bounds."""
 
 
 class JournalError(UsageError):

@@ -120,6 +120,9 @@ _VALUE = _SHAPE | _all(
 )
 _TAP = _VALUE | _all(_WRONG, _F.TAP_DUP_SILENT, _F.TAP_GUESS, _F.TAP_RANGE_SILENT)
 _REFUSAL = _all(_GUARD, _F.TAP_LATE, _F.TAP_UNCLEAR)
+# What two configs say of each other: a file that contradicts itself, and one that raises a doubt.
+_BROKEN = _all(_DIES, _F.CONFIG_INVALID)
+_DOUBT = _all(_GUARD, _F.CONFIG_MISMATCH)
 _OUTPUT = _STEP | _all(_WRONG, _F.OUTPUT_DIFFERS)
 
 GIVES: Final[Mapping[str, Mapping[Fault, Severity]]] = MappingProxyType(
@@ -164,6 +167,27 @@ GIVES: Final[Mapping[str, Mapping[Fault, Severity]]] = MappingProxyType(
         "OUTPUT-K": _ANY | _OUTPUT | _all(_WRONG, _F.COUNTERS_WRONG, _F.SPEC_INACTIVE),
         "OUTPUT-DIST": _ANY | _OUTPUT | _all(_WRONG, _F.SPEC_INACTIVE),
         "OUTPUT-COUNTERS": _ANY | _STEP | _all(_WRONG, _F.COUNTERS_WRONG, _F.SPEC_INACTIVE),
+        "CFG-IDS": _all(_DIES, _F.CONFIG_INVALID) | _all(_GUARD, _F.TAP_SHIFT_BEFORE),
+        "CFG-GUESS": _all(_WRONG, _F.TAP_GUESS),
+        "CFG-FC": _all(_DIES, _F.CONFIG_MISMATCH),
+        "CFG-DEPTH": _all(_DIES, _F.CONFIG_INVALID) | _all(_WRONG, _F.CONFIG_MISMATCH),
+        "CFG-WIDTH": _all(_DIES, _F.CONFIG_INVALID, _F.CONFIG_MISMATCH),
+        "CFG-VOCAB": _all(_DIES, _F.CONFIG_INVALID) | _all(_WRONG, _F.CONFIG_MISMATCH),
+        "CFG-MASK": _all(_DIES, _F.CONFIG_INVALID),
+        "CFG-BLOCK": _all(_DIES, _F.CONFIG_INVALID, _F.START_REFUSED)
+        | _all(_GUARD, _F.CONFIG_MISMATCH),
+        "CFG-ARCH": _all(_DIES, _F.CONFIG_INVALID, _F.START_REFUSED, _F.HOOK_MISSING),
+        "CFG-RUNNER-SPLIT": _all(_WRONG, _F.RUNNER_SPLIT),
+        "CFG-LAST": _all(_DIES, _F.PLANE_MISSING) | _DOUBT,
+        "CFG-MASK-ROLE": _BROKEN | _DOUBT,
+        "CFG-CONTEXT": _BROKEN | _DOUBT,
+        "CFG-ROPE": _BROKEN | _DOUBT,
+        "CFG-MROPE": _DOUBT,
+        "CFG-WINDOW": _BROKEN | _DOUBT,
+        "CFG-DTYPE": _DOUBT,
+        "CFG-QUANT": _DOUBT,
+        "CFG-KEYS": _all(_GUARD, _F.CONFIG_INVALID),
+        "CFG-EDITION": _DOUBT,
         "SRC-HOOK-MISSING": _all(_DIES, _F.HOOK_MISSING, _F.HOOK_NOT_DELEGATED),
         "SRC-HOOK-ABSENT": _all(_GUARD, _F.HOOK_ABSENT),
         "SRC-HOOK-HOLLOW": _all(_WRONG, _F.HOOK_HOLLOW),

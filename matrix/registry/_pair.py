@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
+from matrix.layouts import Layout
+
 __all__ = ["KEY", "Baseline", "Gate", "Pair", "default_key"]
 
 KEY: Final = re.compile(r"[a-z0-9][a-z0-9._-]*\Z")
@@ -17,7 +19,6 @@ KEY: Final = re.compile(r"[a-z0-9][a-z0-9._-]*\Z")
 
 Kind = Literal["real", "synthetic", "canary"]
 Method = Literal["dflash", "dflash2", "dspark", "eagle3"]
-Layout = Literal["flat", "nested", "nested+rope", "speculators", "in-checkpoint"]
 Tap = Literal["raw", "normed", "unknown"]
 
 

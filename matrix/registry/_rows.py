@@ -177,8 +177,8 @@ def expectation_problems(row: Expectation) -> Iterator[Problem]:
     if (row.pair is None) == (row.arch is None):
         yield "pair", "give exactly one of pair and arch"
     yield from _blank(row, *(name for name in ("pair", "arch") if getattr(row, name) is not None))
-    # Scan rules stand in the same table, but write no cells.
-    cells = [clause for clause in GIVES if not clause.startswith("SRC-")]
+    # Rules of scan and preflight stand in the same table, but write no cells.
+    cells = [clause for clause in GIVES if not clause.startswith(("SRC-", "CFG-"))]
     clauses = fnmatch.filter(cells, row.clause)
     if not clauses:
         near = get_close_matches(row.clause.upper(), cells, n=1, cutoff=0.0)[0]

@@ -10,7 +10,7 @@ from matrix.scan._diff import Change, Diff, compare
 from matrix.scan._result import Architecture, Captures, Finding, Problem, ScanResult, load_result
 from matrix.scan._scan import scan
 from matrix.scan._source import Source, installed, open_source, release
-from matrix.scan._support import Answer, support
+from matrix.scan._support import Answer, Release, Table, load_table, support
 from matrix.scan._unpack import NotInstalled, not_installed
 
 __all__ = [
@@ -22,11 +22,14 @@ __all__ = [
     "Finding",
     "NotInstalled",
     "Problem",
+    "Release",
     "ScanResult",
     "Source",
+    "Table",
     "compare",
     "installed",
     "load_result",
+    "load_table",
     "not_installed",
     "open_source",
     "register",

@@ -271,14 +271,17 @@ def test_a_killed_driver_leaves_its_journal_and_no_process(here: Path) -> None:
 
 
 def test_clauses_are_listed_with_what_they_give(capsys: pytest.CaptureFixture[str]) -> None:
-    from matrix.contract import CLAUSES
+    from matrix import contract, preflight
 
     assert main(["clauses", "--json"]) == 0
     rows = json.loads(capsys.readouterr().out)
-    assert [row["id"] for row in rows] == list(CLAUSES)
-    assert rows[-1]["faults"]["tap-leak"] == "guard"
+    known = [*contract.CLAUSES, *preflight.CLAUSES]
+    assert [row["id"] for row in rows] == known
+    given = {row["id"]: row["faults"] for row in rows}
+    assert given["TAP-RECONF"]["tap-leak"] == given["CFG-LAST"]["config-mismatch"] == "guard"
+    assert all(row["sentence"].endswith(".") for row in rows)
     assert main(["clauses"]) == 0
-    assert len(capsys.readouterr().out.splitlines()) == len(CLAUSES)
+    assert len(capsys.readouterr().out.splitlines()) == len(known)
 
 
 def test_pairs_are_listed_by_name_kind_and_glob(

@@ -29,7 +29,8 @@ FLOORS: Final = (
 FLOOR: Final = {name: number for number, names in enumerate(FLOORS, 1) for name in names}
 
 HEAVY: Final = frozenset({"torch", "transformers", "dflash", "safetensors", "vllm", "sglang"})
-# Loaded only in worker processes: the adapters, the reference's server, the making of a twin.
+# Loaded only in worker processes: the adapters, the reference's server, the making of a twin, the
+# script that asks an engine's own resolver.
 IN_WORKERS: Final = frozenset(
     {
         "engines._sglang_classes",
@@ -41,6 +42,7 @@ IN_WORKERS: Final = frozenset(
         "engines._watch",
         "engines.sglang",
         "engines.transformers",
+        "preflight._ask",
         "reference._layers",
         "reference._models",
         "reference._serve",

@@ -1,16 +1,13 @@
 from __future__ import annotations
 
 import copy
-from typing import get_args
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from matrix import layouts
 from matrix.errors import LayoutError
-from matrix.layouts import place, read
-from matrix.registry import _pair
+from matrix.layouts import place, read, read_target
 
 BASE = {
     "architectures": ["DFlashDraftModel"],
@@ -105,6 +102,54 @@ SAMPLES = {
             "dspark_target_layer_ids": [40, 41, 42],
         },
         ("in-checkpoint", (40, 41, 42), "output", 5, 128799, 43, 3 * 4096),
+    ),
+    "DSpark, with ids in three places": (
+        {
+            "architectures": ["Qwen3DSparkModel"],
+            "hidden_size": 5120,
+            "target_layer_ids": [5, 19, 33, 47, 61],
+            "block_size": 7,
+            "mask_token_id": 248070,
+            "dspark_config": {"target_layer_ids": [5, 19, 33, 47, 61], "mask_token_id": 248070},
+            "dflash_config": {"target_layer_ids": [5, 19, 33, 47, 61], "block_size": 7},
+            "num_target_layers": 64,
+        },
+        ("nested", (5, 19, 33, 47, 61), "output", 7, 248070, 64, 5 * 5120),
+    ),
+    "DeepSeek V4.1, whose ids are what enters a layer": (
+        {
+            "model_type": "deepseek_v41",
+            "hidden_size": 4096,
+            "num_hidden_layers": 40,
+            "dspark_target_layer_ids": [37, 38, 39],
+        },
+        ("in-checkpoint", (36, 37, 38), "boundary", None, None, 40, 3 * 4096),
+    ),
+    "in the text model of a multimodal checkpoint": (
+        {
+            "text_config": {
+                "hidden_size": 64,
+                "num_hidden_layers": 43,
+                "dspark_target_layer_ids": [40, 41, 42],
+            }
+        },
+        ("in-checkpoint", (40, 41, 42), "output", None, None, 43, 3 * 64),
+    ),
+    "EAGLE3, boundaries in its own table": (
+        {
+            "architectures": ["LlamaForCausalLMEagle3"],
+            "hidden_size": 64,
+            "eagle_config": {"eagle_aux_hidden_state_layer_ids": [2, 18, 33]},
+        },
+        ("eagle3", (1, 17, 32), "boundary", None, None, None, 3 * 64),
+    ),
+    "EAGLE3 without ids": (
+        {"architectures": ["LlamaForCausalLMEagle3"], "hidden_size": 64},
+        ("eagle3", None, None, None, None, None, None),
+    ),
+    "a DFlash draft that says nothing": (
+        {"architectures": ["DFlashDraftModel"], "hidden_size": 64},
+        ("flat", None, None, None, None, None, None),
     ),
     "no ids at all": (
         {"block_size": 8, "hidden_size": 64, "num_target_layers": 27, "dflash_config": {}},
@@ -239,5 +284,62 @@ def test_a_transformers_config_can_be_read_back_from_every_layout_with_a_body():
         assert loaded["rope_parameters"]["rope_theta"] == 1000000.0
 
 
-def test_rows_and_layouts_mean_the_same_layouts():
-    assert get_args(layouts.Layout) == get_args(_pair.Layout)
+@pytest.mark.parametrize(
+    ("config", "method"),
+    [
+        ({"dflash_config": {}}, "dflash"),
+        ({"dflash_config": {"conv_kernel_size": 2}}, "dflash2"),
+        ({"architectures": ["DFlash2DraftModel"], "dflash_config": {}}, "dflash2"),
+        ({"architectures": ["Qwen3DSparkModel"], "target_layer_ids": [1]}, "dspark"),
+        ({"target_layer_ids": [1], "markov_rank": 256}, "dspark"),
+        ({"dspark_target_layer_ids": [1]}, "dspark"),
+        ({"architectures": ["Eagle3LlamaForCausalLM"]}, "eagle3"),
+        ({"transformer_layer_config": {}, "speculators_model_type": "dflash2"}, "dflash2"),
+        ({"transformer_layer_config": {}, "speculators_model_type": "peagle"}, "eagle3"),
+        ({"transformer_layer_config": {}, "speculators_model_type": "dflare"}, "dflare"),
+    ],
+)
+def test_the_method_is_told_from_class_type_and_keys(config, method):
+    assert read(config).method == method
+
+
+@pytest.mark.parametrize(
+    ("config", "where", "facts"),
+    [
+        (
+            {"architectures": ["A"], "num_hidden_layers": 4, "hidden_size": 8, "vocab_size": 16},
+            "",
+            ("A", 4, 8, 16, 1),
+        ),
+        (
+            {
+                "architectures": ["A"],
+                "text_config": {"num_hidden_layers": 4, "hidden_size": 8, "hc_mult": 4},
+                "vocab_size": 16,
+            },
+            "text_config.",
+            ("A", 4, 8, 16, 4),
+        ),
+        (
+            {"thinker_config": {"text_config": {"n_layer": 3, "num_loops": 2, "d_model": 8}}},
+            "thinker_config.text_config.",
+            (None, 6, 8, None, 1),
+        ),
+        ({"num_hidden_layers": True, "hidden_size": -1}, "", (None, None, None, None, 1)),
+    ],
+)
+def test_a_target_is_its_text_model(config, where, facts):
+    found = read_target(config)
+    assert found.where == where
+    assert facts == (
+        found.arch,
+        found.depth,
+        found.hidden_size,
+        found.vocab_size,
+        found.streams,
+    )
+
+
+def test_a_text_model_that_is_no_table_is_refused():
+    with pytest.raises(LayoutError, match=r"text_config is \[1\]; it should be a table"):
+        read_target({"text_config": [1]})
