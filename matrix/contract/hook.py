@@ -188,8 +188,8 @@ def hook_pp(bench: Bench) -> Verdict | Skip:
 
 
 def _inner(bench: Bench) -> list[int]:
-    """The row's ids but for the last layer's."""
-    return [i for i in bench.ids if i < bench.twin.depth - 1]
+    """The row's ids but for the last layer's; the first layer, where it has no other."""
+    return [i for i in bench.ids if i < bench.twin.depth - 1] or [0]
 
 
 def _probe(bench: Bench, ids: Any, *, last_rank: bool = True) -> Probed | Skip:
