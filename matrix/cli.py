@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["main", "make_plan", "parse"]
 
 INTERRUPTED: Final = 130
-ENGINES: Final = ("transformers", "vllm")
+ENGINES: Final = ("transformers", "vllm", "sglang")
 """The engines that `run` knows."""
 PROFILES: Final = {"ci": 12, "nightly": 500}
 """Hypothesis profile -> inputs that a fuzzed clause tries, unless `--max-examples` says it."""

@@ -166,11 +166,15 @@ def _write(folder: Path, config: dict[str, Any]) -> None:
 
 def _config(cls: Any, parts: dict[str, Any]) -> Any:
     """The target's config; a multimodal one has a part for text, and one for vision if it must."""
+    overrides = parts.get("overrides", {})
     if "text_config" not in cls.sub_configs:
-        return _filled(cls, parts["target"])
+        config = _filled(cls, parts["target"] | overrides)
+        for name in overrides.keys() - cls.__dataclass_fields__.keys():
+            setattr(config, name, overrides[name])  # what only an engine reads
+        return config
     nested = {"text_config": "target", "vision_config": "vision"}
     made = {
-        name: _filled(_part(cls, name), parts[part])
+        name: _filled(_part(cls, name), parts[part] | (overrides if part == "target" else {}))
         for name, part in nested.items()
         if name in cls.sub_configs
     }

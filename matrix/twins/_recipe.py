@@ -1,7 +1,8 @@
 """From a row to the recipe of its twin: plain data, no torch.
 
-Kept from the row: architecture, depth, layer pattern, layer ids, block size, the draft's layers,
-kinds of attention and config layout. Shrunk: everything that makes a model large.
+Kept from the row: architecture, depth, layer pattern, overrides of the target's config, layer ids,
+block size, the draft's layers, kinds of attention and config layout. Shrunk: everything that makes
+a model large.
 """
 
 from __future__ import annotations
@@ -87,6 +88,7 @@ def recipe(pair: Pair) -> dict[str, Any]:
     """
     if why := lacking(pair):
         raise TwinError(f"{pair.key}: {why}")
+    overrides = {"overrides": dict(pair.hf_overrides)} if pair.hf_overrides else {}
     return {
         "version": VERSION,
         "arch": pair.arch,
@@ -103,6 +105,7 @@ def recipe(pair: Pair) -> dict[str, Any]:
         "from_anchor": pair.from_anchor,
         "mask_token_id": MASK,
         "notes": "; ".join(_notes(pair)),
+        **overrides,
     }
 
 

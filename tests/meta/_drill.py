@@ -33,18 +33,20 @@ def drill(
     """Every cell of the tiny row, with `inject` run first in the worker."""
     cache.clear("examples")  # what one drill shrank to says nothing about another
     known = registry.load([rows])
+    common = {
+        "engine": "transformers",
+        "max_examples": 4,
+        "shrink_seconds": 1.0,
+        "deadlines": Deadlines(call=20.0),
+        "memory_mb": 2500.0,
+    }
     plan = Plan(
-        engine="transformers",
         pairs=known.select([ROW]),
         out=out,
         expectations=known.expectations,
-        max_examples=4,
-        shrink_seconds=1.0,
-        deadlines=Deadlines(call=20.0),
-        memory_mb=2500.0,
         inject=inject,
         registry=(rows,),
-        **options,
+        **(common | options),
     )
     with Session(plan, new_run_id(), reference) as session:
         return session.run()

@@ -192,6 +192,18 @@ def test_a_method_refused_on_the_whole_platform_needs_a_gpu(tmp_path: Path) -> N
     assert ran.starts == [("plain", P), ("main", Outcome.SKIP)]
 
 
+def test_a_start_without_the_draft_for_want_of_a_gpu_judges_the_rest(tmp_path: Path) -> None:
+    said = "DFLASH is not supported on cpu"
+    without = injected(tmp_path, f"needs_gpu={{'draft': {said!r}, 'inject': {said!r}}}")
+    ran = Ran(plan(tmp_path, *START, "OUTPUT-FORCED", "AUX-VALUE", inject=without))
+    assert ran.judged["START-PLAIN"] is P
+    assert ran.judged["AUX-VALUE"] is P
+    for key in ("START-LOAD", "START-SPEC", "START-PURE", "OUTPUT-FORCED"):
+        assert ran.cells[key].reason_code is Reason.NEEDS_GPU
+        assert ran.cells[key].detail == said
+    assert ran.starts == [("plain", P), ("main", P)]
+
+
 def test_a_platform_refused_from_the_plain_start_on_is_started_once(tmp_path: Path) -> None:
     error = "PlatformRefused('RuntimeError', 'no CPU backend')"
     ran = Ran(plan(tmp_path, *START, inject=refusing(tmp_path, error, "!= 0")))

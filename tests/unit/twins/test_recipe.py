@@ -87,3 +87,10 @@ def test_importing_twins_and_states_imports_no_torch() -> None:
     code = "import matrix.twins, matrix.reference, sys; print('torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
+
+
+def test_overrides_of_the_target_s_config_are_kept() -> None:
+    overrides = {"layer_types": ["full_attention"] * 36, "full_attention_interval": 1}
+    parts = twins.recipe(replace(QWEN3, hf_overrides=overrides))
+    assert parts["overrides"] == overrides
+    assert "overrides" not in twins.recipe(QWEN3)
