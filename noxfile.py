@@ -18,6 +18,7 @@ nox.options.error_on_external_run = True
 PYPROJECT = nox.project.load_toml("pyproject.toml")
 PYTHONS = nox.project.python_versions(PYPROJECT)
 PAIRS = PYPROJECT["tool"]["dflash-matrix-ci"]["pairs"]
+SGLANG = PYPROJECT["tool"]["dflash-matrix-ci"]["sglang"]
 VLLM = PYPROJECT["tool"]["dflash-matrix-ci"]["vllm"]
 
 # Workers run one thread each; more threads than cores make tiny models slower, not faster.
@@ -83,6 +84,22 @@ def matrix(session: nox.Session) -> None:
 
 
 @nox.session
+def sglang(session: nox.Session) -> None:
+    """Judge small and real rows on SGLang in an environment of its own, then plant faults in it.
+
+    Arguments are those of `dflash-matrix run`, in place of the rows; no faults are planted then.
+    """
+    session.install("-e", ".[embedded]", *group("test"))
+    python = engine_python(session, "sglang", SGLANG)
+    args = session.posargs or [*SGLANG["pairs"], *SGLANG["options"]]
+    engine = ["--engine", "sglang", "--python", f"sglang={python}"]
+    session.run("dflash-matrix", "run", *args, *engine, env=THREADS)
+    if not session.posargs:
+        env = {**THREADS, "MATRIX_SGLANG_PYTHON": str(python)}
+        session.run("pytest", "-n", "2", "tests/meta/test_planted_sglang.py", env=env)
+
+
+@nox.session
 def vllm(session: nox.Session) -> None:
     """Judge rows on vLLM's CPU build in an environment of its own, and plant faults in it.
 
@@ -128,8 +145,9 @@ def engine_python(session: nox.Session, name: str, recipe: dict[str, Any]) -> Pa
         session.run(str(python), "-m", "pip", "install", "-q", *step, external=True)
     if gone := recipe.get("uninstall"):
         session.run(str(python), "-m", "pip", "uninstall", "-q", "-y", *gone, external=True)
-    for site in home.glob("lib/python*/site-packages"):
-        (site / "torchvision_operators.pth").write_text(recipe.get("site", "").lstrip())
+    if line := recipe.get("site"):
+        for site in home.glob("lib/python*/site-packages"):
+            (site / "torchvision_operators.pth").write_text(line.lstrip())
     return python
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["main", "make_plan", "parse"]
 
 INTERRUPTED: Final = 130
-ENGINES: Final = ("transformers", "vllm")
+ENGINES: Final = ("transformers", "vllm", "sglang")
 """The engines that `run` knows."""
 PROFILES: Final = {"ci": 12, "nightly": 500}
 """Hypothesis profile -> inputs that a fuzzed clause tries, unless `--max-examples` says it."""
@@ -63,6 +63,7 @@ def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--version", action="version", version=f"dflash-matrix {__version__}")
     sub = parser.add_subparsers(required=True, metavar="COMMAND")
     _list(sub)
+    _import(sub)
     _clauses(sub)
     _run(sub)
     _report(sub)
@@ -101,7 +102,7 @@ def _registry(args: argparse.Namespace) -> tuple[Registry, tuple[Path, ...]]:
     return load(files, allow_remote_code=args.trust_remote_code), files
 
 
-# --- list, clauses -----------------------------------------------------------------------------
+# --- list, import, clauses ---------------------------------------------------------------------
 
 
 def _list(sub: Sub) -> None:
@@ -109,21 +110,35 @@ def _list(sub: Sub) -> None:
 
 
 def _do_list(args: argparse.Namespace) -> int:
-    from dataclasses import asdict
+    from matrix.registry import as_json, as_line
 
     registry, _ = _registry(args)
     pairs = registry.select(args.pairs, args.kind)
     if args.json:
-        print(json.dumps([asdict(pair) for pair in pairs], indent=1))
+        print(json.dumps([as_json(pair) for pair in pairs], indent=1))
         return 0
-    for pair in pairs:
-        ids = ",".join(map(str, pair.target_layer_ids))
-        arch = pair.arch + (" (inferred)" if pair.arch_inferred else "")
-        block = "" if pair.block_size is None else f"block {pair.block_size}"
-        print(
-            f"{pair.key:<42} {pair.kind:<9} {arch:<42} {pair.num_target_layers:>3} layers  "
-            f"taps {ids:<28} {block:<8} {pair.draft_class}"
-        )
+    print(*map(as_line, pairs), sep="\n")
+    return 0
+
+
+def _import(sub: Sub) -> None:
+    parser = _command(sub, "import", _do_import, "compare an engine's own table with our rows")
+    parser.add_argument("engine", choices=("vllm",))
+    parser.add_argument("table", type=Path, metavar="PATH/tests/models/registry.py")
+    parser.add_argument("--registry", action="append", type=Path, default=[], metavar="FILE")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.set_defaults(trust_remote_code=False)
+
+
+def _do_import(args: argparse.Namespace) -> int:
+    from matrix.registry import import_vllm, imported_lines
+
+    registry, _ = _registry(args)
+    found = import_vllm(args.table, registry)
+    if args.json:
+        print(json.dumps(found.as_json(), indent=1))
+        return 0
+    print(*imported_lines(found), sep="\n")
     return 0
 
 

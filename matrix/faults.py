@@ -136,6 +136,11 @@ GIVES: Final[Mapping[str, Mapping[Fault, Severity]]] = MappingProxyType(
         "START-PURE": _ANY | _all(_WRONG, _F.TARGET_CHANGED),
         "START-PP": _ANY | _START | _all(_WRONG, _F.OUTPUT_DIFFERS, _F.SPEC_INACTIVE),
         "HOOK-PRESENT": _ANY | _all(_DIES, _F.HOOK_MISSING, _F.HOOK_ABSENT),
+        "HOOK-SHIFT": _ANY
+        | _all(_DIES, _F.START_REFUSED, _F.HOOK_NOT_DELEGATED)
+        | _all(_WRONG, _F.TAP_SHIFT_BEFORE, _F.TAP_SHIFT_AFTER, _F.HOOK_HOLLOW),
+        "HOOK-NONE": _ANY | _REFUSAL | _all(_WRONG, _F.TAP_GUESS),
+        "HOOK-PP": _ANY | _all(_GUARD, _F.PP_SILENT),
         "HOOK-REACH": _ANY | _all(_WRONG, _F.HOOK_HOLLOW),
         "HOOK-RUNNER-SPLIT": _ANY
         | _all(_WRONG, _F.RUNNER_SPLIT, _F.TAP_SHIFT_BEFORE, _F.TAP_SHIFT_AFTER),

@@ -12,7 +12,7 @@ from matrix import _examples
 from matrix._cells import At, CellWriter
 from matrix._plan import Plan
 from matrix.contract import CLAUSES, STARTS, Bench, Clause, Examples, Finding, Skip, Verdict, death
-from matrix.engines import Identity, RemoteEngine, StartSpec, Worker
+from matrix.engines import Identity, RemoteEngine, Started, StartSpec, Worker
 from matrix.errors import (
     AdapterError,
     EngineError,
@@ -25,7 +25,7 @@ from matrix.faults import Fault
 from matrix.reference import Reference
 from matrix.registry import Pair, gated
 from matrix.results import Cell, Outcome, Reason, StartLine
-from matrix.twins import Twin, unbuilt
+from matrix.twins import Twin, lacking, unbuilt
 
 __all__ = ["Row"]
 
@@ -110,7 +110,8 @@ class Row:
         who = self.identity
         if "start" in who.lacks:  # classes alone: nothing is loaded, so no release is too old
             return unbuilt(self.pair)
-        if why := gated(self.pair, self.plan.engine, who.version, who.transformers):
+        why = gated(self.pair, self.plan.engine, who.version, who.transformers)
+        if why := why or lacking(self.pair):
             raise MissingDependency(why)
         return self.reference.twin(self.pair, self.plan.dtype)
 
@@ -181,10 +182,8 @@ class Row:
             bench.engine.stop()
             started = bench.engine.start(self._spec(bench.twin, settings))
             bench.started = {**bench.started, settings: started}
-            for clause in todo:
-                for need in started.lacks.keys() & set(clause.needs):
-                    why = f"no {need}: {started.lacks[need]}"
-                    self._writer.skip([clause], Reason.NOT_APPLICABLE, why)
+            bench.lacks = {**self.identity.lacks, **started.lacks, **started.needs_gpu}
+            self._lacking(todo, started)
         except PlatformRefused as error:
             outcome = Outcome.SKIP
             self._writer.skip(todo, Reason.NEEDS_GPU, error.text)
@@ -207,6 +206,15 @@ class Row:
             self._start_lost(todo, settings, gone)
         return outcome in (Outcome.PASS, Outcome.FAIL)
 
+    def _lacking(self, todo: list[Clause], started: Started) -> None:
+        """Skip what this start can't have; for want of a GPU with the engine's own sentence."""
+        for clause in todo:
+            for need in clause.needs:
+                if why := started.needs_gpu.get(need):
+                    self._writer.skip([clause], Reason.NEEDS_GPU, why)
+                elif why := started.lacks.get(need):
+                    self._writer.skip([clause], Reason.NOT_APPLICABLE, f"no {need}: {why}")
+
     def _spec(self, twin: Twin, settings: str) -> StartSpec:
         return StartSpec(
             arch=self.pair.arch,
@@ -216,7 +224,7 @@ class Row:
             method=self.pair.speculative_method,
             dtype=self.plan.dtype,
             device="cuda" if self.identity.device != "cpu" else "cpu",
-            drafts=twin.block_size - 1,
+            drafts=twin.drafts,
             max_model_len=1024,
             trust_remote_code=self.pair.trust_remote_code,
             args=dict(self.pair.engine_args.get(self.plan.engine, {})),

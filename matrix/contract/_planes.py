@@ -194,16 +194,16 @@ def judge(
                 for group in _join([part for part in parts if not part.moved]):
                     _judge_group(bench, run, runs, group, wanted, place, judged)
                 if place == "handed" and not parts and not found:
-                    judged.findings += _nothing(run, kind, phase)
+                    judged.findings += _nothing(bench, run, kind, phase)
     judged.findings = merge(judged.findings)
     return judged
 
 
-def _nothing(run: Run, kind: Kind, phase: Phase) -> list[Finding]:
+def _nothing(bench: Bench, run: Run, kind: Kind, phase: Phase) -> list[Finding]:
     """Why no plane came: the engine died before, nothing was drafted, or the hook is hollow."""
     if run.generation.error is not None:
         return []
-    if not any(step.drafted for step in run.generation.steps):
+    if bench.has("draft") and not any(step.drafted for step in run.generation.steps):
         text = "nothing was drafted, so nothing was captured"
         return [Finding(Fault.SPEC_INACTIVE, text, phase)]
     return [Finding(Fault.HOOK_HOLLOW, f"no {kind} handed planes over", phase)]

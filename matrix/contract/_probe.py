@@ -33,11 +33,18 @@ class Probe:
     """Refused only after the start, by a request that died."""
 
 
-def probe(bench: Bench, ids: Any, prompt: Sequence[int]) -> Probe:
-    """Configure the engine with `ids` and generate a little; the row's ids are set again after."""
+def probe(bench: Bench, ids: Any, prompt: Sequence[int], *, after: Any = None) -> Probe:
+    """Configure the engine with `ids` and generate a little; the row's ids are set again after.
+
+    With `after` it is a second call, on top of what those ids left behind.
+    """
     try:
         try:
-            bench.engine.configure(ids)
+            if after is None:
+                bench.engine.configure(ids)
+            else:
+                bench.engine.configure(after)
+                bench.engine.reconfigure(ids)
         except EngineError as error:
             return Probe(ids, error=error)
         # Two tokens: one from the prefill, and one verify step, before which the draft is called.

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 import numpy as np
 
 from matrix.contract._bench import Bench
-from matrix.contract._clause import Finding, Verdict, clause
+from matrix.contract._clause import Finding, Skip, Verdict, clause
 from matrix.contract._planes import judge
-from matrix.engines import Array, Request
+from matrix.engines import Array, Probed, Request
 from matrix.faults import Fault, Severity
 from matrix.registry import load
 
-__all__ = ["hook_present", "hook_ranks", "hook_reach", "hook_runner_split"]
+__all__ = [
+    "hook_none",
+    "hook_pp",
+    "hook_present",
+    "hook_ranks",
+    "hook_reach",
+    "hook_runner_split",
+    "hook_shift",
+]
 
 LAYOUTS: Final[Mapping[str, Mapping[str, Any]]] = {
     "nested": {"dflash_config": {"target_layer_ids": [1, 3, 5]}},
@@ -97,6 +106,128 @@ def hook_reach(bench: Bench) -> Verdict:
 def _real(plane: Array) -> bool:
     """Whether any row holds more than one number."""
     return bool(np.ptp(plane.numpy(), axis=1).any())
+
+
+@clause(
+    "HOOK-SHIFT",
+    "Layer ids reach the body as the numbers for which it captures those layers' outputs.",
+    needs=("hook", "probe"),
+    catches=("sglang#38096", "sglang#34771", "vllm#40727"),
+)
+def hook_shift(bench: Bench) -> Verdict | Skip:
+    """Over resolver, hook and body together; the last layer has clauses of its own.
+
+    Order and duplicates mean nothing to a body, so what becomes of them is shown and not judged.
+    """
+    ids = _inner(bench)
+    asked = {"ids": ids, "reversed": ids[::-1], "duplicated": [ids[0], *ids]}
+    seen = {name: _probe(bench, given) for name, given in asked.items()}
+    done = seen["ids"]
+    if isinstance(done, Skip):
+        return done
+    actual = {name: _became(probed) for name, probed in seen.items()}
+    if done.refused is not None:
+        said = f"{ids}: the hook refuses legal ids: {_said(done)}"
+        further = re.search(r"no attribute 'set_\w+_to_capture'", _said(done))
+        label = Fault.HOOK_NOT_DELEGATED if further else Fault.START_REFUSED
+        return Verdict((Finding(label, said),), expected=ids, actual=actual)
+    if done.reached is None:
+        found = Finding(Fault.HOOK_HOLLOW, f"{ids}: the hook says nothing, and sets nothing")
+        return Verdict((found,), expected=ids, actual=actual)
+    if done.enters is None:
+        text = f"undecided: where {done.body} captures can't be told; it holds {done.reached}"
+        return Skip("not-applicable", text)
+    layers = [number - done.enters for number in done.reached]
+    where = "enters" if done.enters else "leaves"
+    text = f"{ids}: {done.body} holds {done.reached}, and captures what {where} those layers"
+    return Verdict(
+        _moved(ids, layers, text),
+        expected=[i + done.enters for i in ids],
+        actual=actual,
+        detail=text,
+    )
+
+
+def _moved(ids: list[int], layers: list[int], text: str) -> tuple[Finding, ...]:
+    """What is wrong with the layers that are captured for these ids."""
+    if sorted(layers) == sorted(ids):
+        return ()
+    labels = {-1: Fault.TAP_SHIFT_BEFORE, 1: Fault.TAP_SHIFT_AFTER}
+    moves = {got - due for got, due in zip(sorted(layers), sorted(ids), strict=False)}
+    same = len(layers) == len(ids) and len(moves) == 1
+    return (Finding(labels.get(moves.pop(), Fault.UNKNOWN) if same else Fault.UNKNOWN, text),)
+
+
+@clause(
+    "HOOK-NONE",
+    "The hook refuses to be called without ids, and says what is missing.",
+    needs=("hook", "probe"),
+    catches=("sglang#37475", "z-lab/dflash#156"),
+)
+def hook_none(bench: Bench) -> Verdict | Skip:
+    """A hook that takes `None` guesses layers, or fails at the first request."""
+    done = _probe(bench, None)
+    if isinstance(done, Skip):
+        return done
+    found: tuple[Finding, ...] = ()
+    if done.refused is None and done.reached is not None:
+        found = (Finding(Fault.TAP_GUESS, f"None: the hook set {done.reached}"),)
+    elif done.refused is None:
+        found = (Finding(Fault.TAP_LATE, "None: the hook says nothing, and sets nothing"),)
+    elif not _names_ids(_said(done)):
+        text = f"None: the refusal doesn't say what is missing: {_said(done)}"
+        found = (Finding(Fault.TAP_UNCLEAR, text),)
+    return Verdict(found, expected="a refusal that names the ids", actual=_became(done))
+
+
+@clause(
+    "HOOK-PP",
+    "On a pipeline rank that isn't the last, the hook sets its layers, or refuses.",
+    needs=("hook", "probe"),
+    catches=("sglang#39644",),
+)
+def hook_pp(bench: Bench) -> Verdict | Skip:
+    """A rank that returns without a word hands nothing over, and nobody notices."""
+    ids = _inner(bench)
+    done = _probe(bench, ids, last_rank=False)
+    if isinstance(done, Skip):
+        return done
+    silent = done.refused is None and done.reached is None
+    text = f"{ids}: the first of two pipeline ranks sets nothing, and says nothing"
+    return Verdict(
+        (Finding(Fault.PP_SILENT, text),) * silent,
+        expected="layers set, or a refusal",
+        actual=_became(done),
+    )
+
+
+def _inner(bench: Bench) -> list[int]:
+    """The row's ids but for the last layer's; the first layer, where it has no other."""
+    return [i for i in bench.ids if i < bench.twin.depth - 1] or [0]
+
+
+def _probe(bench: Bench, ids: Any, *, last_rank: bool = True) -> Probed | Skip:
+    """Try the hook; a hook that isn't there, or needs a loaded model, can't be judged."""
+    hook = bench.engine.hook()
+    if not hook.offered:
+        return Skip("not-applicable", f"no hook to try: {hook.detail}")
+    done = bench.engine.probe(ids, bench.twin.depth, last_rank)
+    return Skip("not-applicable", f"undecided: {done.undecided}") if done.undecided else done
+
+
+def _names_ids(said: str) -> bool:
+    return bool(re.search(r"layer|target_layer_ids", said, re.IGNORECASE))
+
+
+def _said(done: Probed) -> str:
+    assert done.refused is not None, "only for what was refused"
+    return f"{done.refused.type_name}: {done.refused.text}"
+
+
+def _became(done: Probed | Skip) -> Any:
+    if isinstance(done, Skip):
+        return done.reason
+    return done.reached if done.refused is None else f"refused: {_said(done)}"
 
 
 @clause(

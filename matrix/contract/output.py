@@ -38,7 +38,7 @@ WAYS: Final = ((True, 1.0), (True, 0.999999), (False, 0.999999))
 @clause(
     "OUTPUT-LOSSLESS",
     "Every emitted token is the target's own choice, given the prefix that was emitted.",
-    needs=("start",),
+    needs=("start", "draft"),
     settings=("plain", "main"),
     catches=("sglang#38009", "vllm#39273", "rMLX#513", "llama.cpp#27975", "vllm-ascend#8627"),
 )
@@ -307,7 +307,7 @@ def _distributed(
 @clause(
     "OUTPUT-COUNTERS",
     "The counters add up to the tokens: accepted within drafted, and no token from nowhere.",
-    needs=("start",),
+    needs=("start", "draft"),
     catches=("ds4#468", "vllm#39273", "speculators#456"),
 )
 def output_counters(bench: Bench) -> Verdict:

@@ -54,7 +54,7 @@ def start_plain(bench: Bench) -> Verdict:
 @clause(
     "START-LOAD",
     "The engine starts the pair with speculation on.",
-    needs=("start",),
+    needs=("start", "draft"),
     catches=(
         "vllm#45319",
         "sglang#34771",
@@ -78,7 +78,7 @@ def start_load(bench: Bench) -> Verdict:
 @clause(
     "START-DECODE",
     "After the start, at least two draft steps run without an error.",
-    needs=("start",),
+    needs=("start", "draft"),
     catches=("vllm#48113", "ROCmFPX#44", "sglang#39685", "sglang#38589"),
 )
 def start_decode(bench: Bench) -> Verdict:
@@ -97,7 +97,7 @@ def start_decode(bench: Bench) -> Verdict:
 @clause(
     "START-SPEC",
     "Speculation is really on: drafts are proposed and verified.",
-    needs=("start",),
+    needs=("start", "draft"),
     catches=("vllm#52447", "ds4#468", "omlx#1257", "vllm#50851", "SwiftLM#88"),
 )
 def start_spec(bench: Bench) -> Verdict:
@@ -121,7 +121,7 @@ def start_spec(bench: Bench) -> Verdict:
 @clause(
     "START-PURE",
     "Loading the draft changes nothing in the target: config, dtypes and weights.",
-    needs=("start",),
+    needs=("start", "draft"),
     settings=("plain", "main"),
     catches=("vllm#49133", "vllm#50330", "sglang#34959"),
 )

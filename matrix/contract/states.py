@@ -119,11 +119,14 @@ def aux_value(bench: Bench) -> Verdict:
 @clause(
     "AUX-DECODE",
     "In verify steps, rows 0 to accepted are the right states, and the draft receives those only.",
-    needs=("planes", "inject"),
+    needs=("planes",),
     catches=("SpecForge#471", "tokenspeed#263", "sglang#38589", "ATOM#882", "vllm#41703"),
 )
 def aux_decode(bench: Bench) -> Verdict:
-    """Drafts of mixed acceptance are put in, since a random draft is never accepted."""
+    """Drafts of mixed acceptance are put in, since a random draft is never accepted.
+
+    Where none can be put in, the steps are what the engine makes of the same requests by itself.
+    """
     worst = Judged()
 
     def check(example: dict[str, Any]) -> list[Finding]:
@@ -236,7 +239,7 @@ def aux_reuse(bench: Bench) -> Verdict:
         raise HarnessError("nothing was cached: the clause saw no reuse")
     judged = judge(bench, [runs[0], runs[2]], bench.ids, kinds=("prefill", "verify"))
     found = list(judged.findings)
-    if not sum(len(step.drafted) for step in warm.steps):
+    if bench.has("draft") and not sum(len(step.drafted) for step in warm.steps):
         found.append(Finding(Fault.SPEC_INACTIVE, "nothing was drafted on the cache hit"))
     counts = [[step.accepted for step in run.generation.steps] for run in (runs[0], runs[2])]
     if counts[0] != counts[1]:

@@ -107,14 +107,16 @@ def _leaked(bench: Bench, run: Run, ids: Sequence[int]) -> list[Finding]:
     return []
 
 
-def _refused(done: Probe) -> list[Finding]:
+def _refused(bench: Bench, done: Probe) -> list[Finding]:
     """Illegal ids must be refused, at start and by name; using them is worse than a late word."""
-    return refusal(done) if done.error else _used(done, Fault.TAP_RANGE_SILENT, "accepted")
+    return refusal(done) if done.error else _used(bench, done, Fault.TAP_RANGE_SILENT, "accepted")
 
 
-def _used(done: Probe, label: Fault, how: str) -> list[Finding]:
+def _used(bench: Bench, done: Probe, label: Fault, how: str) -> list[Finding]:
     """Ids that were not refused were used, unless nothing was drafted at all."""
     assert done.run is not None, "ids that were not refused have an answer"
+    if not bench.has("draft"):
+        return [Finding(label, f"{done.ids}: {how}, and used to capture")]
     if not any(step.drafted for step in done.run.generation.steps):
         return [Finding(Fault.SPEC_INACTIVE, f"{done.ids}: not refused, and nothing was drafted")]
     return [Finding(label, f"{done.ids}: {how}, and used to draft")]
@@ -240,7 +242,7 @@ def tap_range(bench: Bench) -> Verdict:
         bench,
         strategies.out_of_range_ids(depth, bench.ids),
         [[-1, *bench.ids[1:]], [*bench.ids[:-1], depth], [-2], [depth + 1]],
-        lambda bench, done, worst: _refused(done),
+        lambda bench, done, worst: _refused(bench, done),
         "a refusal at start that names the ids",
     )
 
@@ -255,7 +257,9 @@ def tap_empty(bench: Bench) -> Verdict:
     """The guess is wrong for most published checkpoints, often with the right count."""
 
     def check(bench: Bench, done: Probe, worst: Judged) -> list[Finding]:
-        return refusal(done) if done.error else _used(done, Fault.TAP_GUESS, "layers were guessed")
+        if done.error:
+            return refusal(done)
+        return _used(bench, done, Fault.TAP_GUESS, "layers were guessed")
 
     return _search(
         bench,
@@ -282,7 +286,7 @@ def tap_type(bench: Bench) -> Verdict:
             return refusal(done)
         ids = [_as_int(value) for value in done.ids]
         if None in ids:
-            return _refused(done)
+            return _refused(bench, done)
         return _delivered(bench, done, [i for i in ids if i is not None], worst)
 
     rest = bench.ids[1:]
@@ -322,7 +326,7 @@ def tap_reconf(bench: Bench) -> Verdict:
     if done.error is not None:
         died = dying(done.error, GIVES["TAP-RECONF"], otherwise=Fault.UNKNOWN)
         return Verdict(tuple(_delivered(bench, done, first, worst) or [died]))
-    again = probe(bench, second, prompt)
+    again = probe(bench, second, prompt, after=first)
     found = _delivered(bench, again, second, worst)
     if again.error is not None and not found:
         found = [Finding(Fault.TAP_LEAK, str(again.error))]

@@ -11,6 +11,8 @@ _QUIET: Final = {"OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
 
 ENVIRONMENT: Final[Mapping[str, Mapping[str, str]]] = {
     "transformers": _QUIET,
+    # Where there is no GPU, its worker sets more: see `_standins`.
+    "sglang": _QUIET,
     "vllm": _QUIET
     | {
         # The core in the worker's own process: a planted fault and the watch must reach it.

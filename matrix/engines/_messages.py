@@ -22,6 +22,7 @@ __all__ = [
     "Identity",
     "Inject",
     "LogitRows",
+    "Probed",
     "Raised",
     "Reply",
     "Request",
@@ -207,6 +208,8 @@ class Started(msgspec.Struct, frozen=True):
     """Capabilities that this start can't have, with the reason."""
     boundaries: list[list[int]] = []
     """What each rank's body holds to capture, in the engine's own convention."""
+    needs_gpu: dict[str, str] = {}
+    """Capabilities that this start lacks for want of a GPU, each with the engine's own sentence."""
 
 
 class Hook(msgspec.Struct, frozen=True):
@@ -215,6 +218,21 @@ class Hook(msgspec.Struct, frozen=True):
     offered: bool
     body_captures: bool | None
     detail: str
+
+
+class Probed(msgspec.Struct, frozen=True):
+    """What a model's hook did with layer ids, on an object of its class that was not loaded."""
+
+    reached: list[int] | None
+    """What the body holds to capture afterwards, in the engine's own convention; `None`: nothing."""
+    enters: bool | None
+    """Whether the body captures, for a number b, what enters layer b (else what leaves it)."""
+    body: str
+    """The class whose layers capture."""
+    refused: Raised | None = None
+    """What resolver or hook raised."""
+    undecided: str = ""
+    """Why nothing can be said: what the hook needs of a loaded model."""
 
 
 class Identity(msgspec.Struct, frozen=True):

@@ -13,6 +13,7 @@ from matrix.engines._messages import (
     Generation,
     Hook,
     Identity,
+    Probed,
     Request,
     Started,
     StartSpec,
@@ -22,7 +23,9 @@ __all__ = ["CAPABILITIES", "Engine"]
 
 CAPABILITIES = {
     "start": "a start of the pair",
+    "draft": "a draft beside the target",
     "hook": "a capture hook on the model class",
+    "probe": "its hook tried on an object that was not loaded",
     "batch": "several requests in one step",
     "prefix-cache": "reuse of a cached prefix",
     "chunk": "prefill in chunks",
@@ -53,11 +56,22 @@ class Engine(Protocol):
     def hook(self) -> Hook:
         """The capture hook of the loaded target's class."""
 
+    def probe(self, ids: Any, depth: int, last_rank: bool) -> Probed:
+        """Hand ids to the hook of the target's class, on an object that was not loaded.
+
+        Ids go through the engine's own resolver first; `None` goes to the hook as it is. The target
+        has `depth` layers, and the object is on the last pipeline rank of one, or the first of two.
+        """
+
     def configure(self, ids: Any) -> None:
         """Give the engine's own resolver these layer ids, as at start; `None` deletes the key.
 
-        `ids` is any JSON value: judging it is the engine's business.
+        `ids` is any JSON value: judging it is the engine's business. What earlier calls left on a
+        running engine, and a start would not find, is taken away.
         """
+
+    def reconfigure(self, ids: Any) -> None:
+        """As `configure`, on top of whatever an earlier call left behind."""
 
     def generate(self, requests: list[Request]) -> list[Generation]:
         """Generate, all requests at once where the engine can."""

@@ -11,6 +11,7 @@ from matrix.engines._messages import (
     Generation,
     Hook,
     Identity,
+    Probed,
     Request,
     Started,
     StartSpec,
@@ -79,6 +80,16 @@ class RemoteEngine:
     def hook(self) -> Hook:
         """See `Engine`."""
         return self.worker.call("hook", returns=Hook, deadline=self._left(self.deadlines.call))
+
+    def probe(self, ids: Any, depth: int, last_rank: bool) -> Probed:
+        """See `Engine`."""
+        left = self._left(self.deadlines.call)
+        return self.worker.call("probe", ids, depth, last_rank, returns=Probed, deadline=left)
+
+    def reconfigure(self, ids: Any) -> None:
+        """See `Engine`."""
+        left = self._left(self.deadlines.call)
+        return self.worker.call("reconfigure", ids, returns=type(None), deadline=left)
 
     def configure(self, ids: Any) -> None:
         """See `Engine`."""

@@ -18,6 +18,7 @@ from matrix.engines._messages import (
     Generation,
     Hook,
     Identity,
+    Probed,
     Request,
     Started,
     StartSpec,
@@ -62,7 +63,15 @@ class VllmClasses:
             raise EngineError("ValueError", f"{self.arch} is not in vLLM's model registry")
         return class_hook(entry.load_model_cls())
 
+    def probe(self, ids: Any, depth: int, last_rank: bool) -> Probed:
+        """The hook is not tried."""
+        raise AdapterError(_NOT_STARTED)
+
     def configure(self, ids: Any) -> None:
+        """There is no engine to configure."""
+        raise AdapterError(_NOT_STARTED)
+
+    def reconfigure(self, ids: Any) -> None:
         """There is no engine to configure."""
         raise AdapterError(_NOT_STARTED)
 

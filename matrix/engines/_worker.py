@@ -5,6 +5,7 @@ The only module that brings an engine package near: it is imported in the worker
 
 from __future__ import annotations
 
+import contextlib
 import faulthandler
 import importlib
 import os
@@ -21,12 +22,17 @@ SERVED: Final = {
     "transformers": "matrix.engines.transformers:TransformersEngine",
     "vllm": "matrix.engines.vllm:VllmEngine",
     "vllm-classes": "matrix.engines._vllm_classes:VllmClasses",
+    "sglang": "matrix.engines.sglang:SglangEngine",
+    "sglang-classes": "matrix.engines._sglang_classes:SglangClasses",
     "reference": "matrix.reference._serve:ReferenceServer",
 }
 """What a worker can serve, by name: `module:class`.
 
 `E-classes` serves `--engine-path`: the classes of an engine that isn't installed.
 """
+
+BEFORE: Final = dict.fromkeys(("sglang", "sglang-classes"), "matrix.engines._standins._place")
+"""What must be in place before the engine is imported, by an injected file or by its adapter."""
 
 
 def main(argv: list[str]) -> None:
@@ -43,6 +49,9 @@ def main(argv: list[str]) -> None:
         os.set_inheritable(fd, False)
     if folder := os.environ.get("MATRIX_ENGINE_PATH"):
         sys.path.insert(0, folder)
+    if name in BEFORE:
+        with contextlib.suppress(ImportError):  # the adapter asks for it again, and says so
+            importlib.import_module(BEFORE[name])
     if inject:
         runpy.run_path(inject[0], run_name="__inject__")
     module, _, cls = SERVED[name].partition(":")

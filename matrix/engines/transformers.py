@@ -29,6 +29,7 @@ from matrix.engines._messages import (
     Hook,
     Identity,
     LogitRows,
+    Probed,
     Raised,
     Request,
     Started,
@@ -46,6 +47,7 @@ _NO_HOOK = "the authors' code has no capture hook: it reads the target's output_
 _LACKS = {
     "hook": _NO_HOOK,
     "reconfigure": _NO_HOOK,
+    "probe": _NO_HOOK,
     "batch": "dflash_generate takes one request at a time",
     "prefix-cache": "dflash_generate starts every request with an empty cache",
     "chunk": "dflash_generate prefills in one forward",
@@ -121,6 +123,14 @@ class TransformersEngine:
 
     def hook(self) -> Hook:
         """There is none to look at."""
+        raise AdapterError(_NO_HOOK)
+
+    def probe(self, ids: Any, depth: int, last_rank: bool) -> Probed:
+        """There is none to try."""
+        raise AdapterError(_NO_HOOK)
+
+    def reconfigure(self, ids: Any) -> None:
+        """There is none to call again."""
         raise AdapterError(_NO_HOOK)
 
     def configure(self, ids: Any) -> None:

@@ -30,6 +30,7 @@ from matrix.engines._messages import (
     Generation,
     Hook,
     Identity,
+    Probed,
     Raised,
     Request,
     Started,
@@ -41,7 +42,7 @@ from matrix.engines._vllm_classes import class_hook
 from matrix.engines._vllm_ids import Ids, resolve
 from matrix.engines._vllm_ranks import Ranks
 from matrix.engines._vllm_watch import Seen, Steps, Watch
-from matrix.errors import PlatformRefused
+from matrix.errors import AdapterError, PlatformRefused
 
 __all__ = ["VllmEngine"]
 
@@ -70,7 +71,7 @@ class VllmEngine:
             torch=str(torch.__version__),
             device=torch.cuda.get_device_name() if torch.cuda.is_available() else "cpu",
             driver=str(torch.version.cuda) if torch.cuda.is_available() else None,
-            lacks={},
+            lacks={"probe": "its hook stores what it is given: the runner resolves the ids"},
             settings=_vllm_start.SETTINGS,
         )
 
@@ -111,6 +112,14 @@ class VllmEngine:
         with set_current_vllm_config(runner.vllm_config):
             self.ids.set(ids)
         self.watch.watch_fc(runner.drafter.model.model.fc)
+
+    def reconfigure(self, ids: Any) -> None:
+        """The hook replaces what was set before."""
+        self.configure(ids)
+
+    def probe(self, ids: Any, depth: int, last_rank: bool) -> Probed:
+        """There is nothing to try."""
+        raise AdapterError("the hook is not tried apart from the runner")
 
     def generate(self, requests: list[Request]) -> list[Generation]:
         """Add all requests, then step until they are done or the engine raises."""

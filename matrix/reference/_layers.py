@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import torch
+import transformers
 from torch import Tensor, nn
 
 from matrix.errors import ReferenceFailed
@@ -19,7 +20,10 @@ from matrix.errors import ReferenceFailed
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-__all__ = ["Anatomy", "anatomy", "capture"]
+__all__ = ["Anatomy", "anatomy", "capture", "target_class"]
+
+# Architectures that transformers spells otherwise than the checkpoints' configs.
+_SPELT: Final = {"KimiK25ForConditionalGeneration": "Kimi_K25ForConditionalGeneration"}
 
 _LAYERS: Final = ("layers", "h", "blocks")
 _FINAL_NORM: Final = ("norm", "norm_f", "final_layernorm", "embedding_norm")
@@ -47,6 +51,12 @@ class Anatomy:
     """Per layer, the module whose output is the MLP branch."""
 
 
+def target_class(arch: str) -> Any:
+    """The class that transformers has for an architecture; `None` when it has none."""
+    cls = getattr(transformers, _SPELT.get(arch, arch), None)
+    return cls if hasattr(cls, "config_class") else None
+
+
 def anatomy(model: nn.Module) -> Anatomy:
     """Find a target's decoder layers, norms and branches.
 
@@ -63,7 +73,7 @@ def anatomy(model: nn.Module) -> Anatomy:
     return Anatomy(
         layers=tuple(layers),
         norm=norm,
-        input_norms=tuple(_child(layer, _INPUT_NORM) for layer in layers),
+        input_norms=tuple(_first(_child(layer, _INPUT_NORM)) for layer in layers),
         attention=tuple(_branch(layer, _ATTENTION, _ATTENTION_OUT) for layer in layers),
         mlp=tuple(_branch(layer, _MLP, _MLP_OUT) for layer in layers),
     )
@@ -167,4 +177,9 @@ def _child(module: nn.Module, names: Sequence[str]) -> Any:
 
 
 def _branch(layer: nn.Module, names: Sequence[str], sandwiched: Sequence[str]) -> Any:
-    return _child(layer, sandwiched if _child(layer, _SANDWICH) is not None else names)
+    return _first(_child(layer, sandwiched if _child(layer, _SANDWICH) is not None else names))
+
+
+def _first(module: Any) -> Any:
+    """Of a layer that is two in one (LongCat's), what its first half has."""
+    return module[0] if isinstance(module, nn.ModuleList) else module

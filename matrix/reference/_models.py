@@ -11,6 +11,7 @@ import torch
 import transformers
 
 from matrix.errors import ReferenceFailed
+from matrix.reference._layers import target_class
 
 __all__ = ["Models", "fingerprint"]
 
@@ -72,7 +73,7 @@ def _hash(files: list[Path]) -> str:
 def _load(target: str, dtype: str) -> Any:
     config = transformers.AutoConfig.from_pretrained(target)
     name = (config.architectures or ["none"])[0]
-    cls = getattr(transformers, name, None)
+    cls = target_class(name)
     if cls is None:
         raise ReferenceFailed(f"{target}: transformers {transformers.__version__} has no {name}")
     transformers.utils.logging.disable_progress_bar()

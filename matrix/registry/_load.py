@@ -16,11 +16,11 @@ from matrix.registry._expectation import Expectation
 from matrix.registry._pair import Pair, default_key
 from matrix.registry._rows import build, expectation_problems, pair_problems, refuse_unknown
 from matrix.registry._select import Registry
-from matrix.registry.dflash import PAIRS
+from matrix.registry.rows import PAIRS
 
 __all__ = ["UserConfig", "load", "user_config"]
 
-_BUILT_IN_ROWS: Final = "matrix/registry/dflash.py"
+_BUILT_IN_ROWS: Final = "matrix/registry/rows"
 _BUILT_IN_EXPECTATIONS: Final = "matrix/registry/expectations.toml"
 _LOST_WORKER: Final = ("crash", "timeout", "oom")
 

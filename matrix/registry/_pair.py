@@ -12,14 +12,17 @@ from typing import Any, Final, Literal
 
 from matrix.layouts import Layout
 
-__all__ = ["KEY", "Baseline", "Gate", "Pair", "default_key"]
+__all__ = ["KEY", "Baseline", "Gate", "Pair", "Variant", "default_key"]
 
 KEY: Final = re.compile(r"[a-z0-9][a-z0-9._-]*\Z")
 """What a row's key must match."""
 
 Kind = Literal["real", "synthetic", "canary"]
-Method = Literal["dflash", "dflash2", "dspark", "eagle3"]
+Method = Literal["dflash", "dflash2", "dspark", "eagle3", "domino", "dflare"]
 Tap = Literal["raw", "normed", "unknown"]
+Axis = Literal[
+    "radix", "hicache", "page-size", "chunk", "graph", "overlap", "dp-attention", "tensor-parallel"
+]
 
 
 @dataclass(frozen=True)
@@ -38,14 +41,35 @@ class Gate:
 class Baseline:
     """A published acceptance figure, with what it was measured on."""
 
-    dataset: str
-    """The prompts: `mt-bench`, `gsm8k`, ..."""
-    sampling: str
-    """`greedy`, or the sampling parameters."""
     acceptance_length: float
     """Mean tokens per verify step, the bonus token included."""
     source: str
     """Where it was published."""
+    dataset: str | None = None
+    """The prompts: `mt-bench`, `gsm8k`, ..."""
+    sampling: str | None = None
+    """`greedy`, or the sampling parameters."""
+    is_floor: bool = False
+    """The least that a test of the engine's asks for, not a measurement."""
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A way of serving the pair that can break the hand-over by itself, and is published."""
+
+    engine: str
+    """Engine name."""
+    axis: Axis
+    """What is served otherwise than in a plain start."""
+    value: str
+    """How: a size, a strategy, `on` or `off`."""
+    source: str
+    """Where the pair is served so."""
+
+    @property
+    def name(self) -> str:
+        """A short name, as settings have: `page-size-256`."""
+        return f"{self.axis}-{self.value}"
 
 
 @dataclass(frozen=True)
@@ -57,7 +81,7 @@ class Pair:
     target: str
     """Hub id of the served model."""
     speculative_model: str
-    """Hub id of the draft."""
+    """Hub id of the draft; where it has none, the public file or report that describes it."""
     arch: str
     """The target's architecture, as in its config (`Qwen3ForCausalLM`)."""
     num_target_layers: int
@@ -66,6 +90,10 @@ class Pair:
     """Layer ids as *outputs* of zero-based decoder layers, whatever the draft's file stores."""
     kind: Kind = "real"
     """`real`: a public pair; `synthetic`: made up, so that an architecture is covered; `canary`."""
+    subfolder: str | None = None
+    """Folder of the draft inside its repository."""
+    edition: str | None = None
+    """Which of several configs this is that one hub id has had, in a few words (`8 taps`)."""
     speculative_method: Method = "dflash"
     """The drafting method."""
     draft_class: str = "DFlashDraftModel"
@@ -74,26 +102,58 @@ class Pair:
     """The architecture was deduced from the family, not read in a config."""
     id_semantics: Literal["output", "boundary"] = "output"
     """What the numbers in the draft's *file* mean: outputs of layers, or boundaries (id + 1)."""
-    layout: Layout = "nested"
+    layout: Layout | None = None
     """Where the draft's file keeps its keys."""
+    ids_key: str | None = None
+    """The key that holds the ids, dotted, where the layout doesn't settle it."""
     hidden_size: int | None = None
     """The target's hidden size."""
     vocab_size: int | None = None
     """The target's vocabulary."""
     width_factor: int = 1
-    """A plane's width over the hidden size; above 1 on multi-stream targets."""
+    """A plane's width over the hidden size; above 1 where streams are joined."""
+    streams: int = 1
+    """Residual streams of the target (`hc_mult`): averaged in a plane, unless `width_factor` says as many."""
+    fc_in: int | None = None
+    """Input width of the draft's `fc`, where it was published: ids x hidden size x `width_factor`."""
     block_size: int | None = None
     """Block of the draft; DFlash counts the anchor, so 16 means 15 drafts."""
+    sample_from_anchor: bool | None = None
+    """Whether the anchor's place drafts too, where the file says so: then block drafts, else one less."""
+    bonus_anchor: bool | None = None
+    """Whether the anchor is the bonus token (`dspark_bonus_anchor`), where the file says so."""
+    num_speculative_tokens: int | None = None
+    """Drafts per step, where they are published and the block alone doesn't give them."""
     mask_token_id: int | None = None
     """Token that fills the places to be drafted."""
+    mask_key: str | None = None
+    """The key that holds it, dotted, where the layout doesn't settle it."""
     draft_num_hidden_layers: int | None = None
     """Number of the draft's own layers."""
     draft_layer_types: tuple[str, ...] | None = None
     """The draft's attention kinds, layer by layer."""
     draft_sliding_window: int | None = None
     """Window of the draft's sliding layers, in tokens."""
+    draft_window_key: str | None = None
+    """The key that holds the window, where it isn't `sliding_window`."""
+    draft_causal: bool | None = None
+    """Whether the draft's block is causal, where its file says so."""
+    draft_causal_key: str | None = None
+    """The key that says it, dotted."""
     draft_vocab_size: int | None = None
     """The draft's own reduced vocabulary, where it has one."""
+    draft_own_embedding: bool | None = None
+    """Whether the draft has an embedding of its own; else it borrows the target's."""
+    draft_own_head: bool | None = None
+    """Whether the draft has an output head of its own; else it borrows the target's."""
+    draft_dtype: str | None = None
+    """Dtype of the draft's stored weights."""
+    draft_rope: str | None = None
+    """The draft's rope, and where its file keeps it."""
+    softcap: float | None = None
+    """`final_logit_softcapping` that the draft applies."""
+    output_multiplier: float | None = None
+    """What the draft multiplies its logits by."""
     final_tap: Tap = "unknown"
     """How the draft wants the *last* layer's state: before (`raw`) or after (`normed`) the final norm."""
     final_tap_source: str = ""
@@ -104,6 +164,8 @@ class Pair:
     """Full commit hash of the draft's repository, or `None`."""
     revision_prefix: str | None = None
     """What was published of the revision, when that was not a full hash."""
+    target_revision: str | None = None
+    """Full commit hash of the target's repository, or `None`."""
     tokenizer: str | None = None
     """Tokenizer, where it is not the target's."""
     dtype: str = "auto"
@@ -132,8 +194,10 @@ class Pair:
     """Engine releases that can run the pair."""
     engine_args: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Engine name -> arguments that this pair needs there."""
-    parallel: tuple[int, ...] = (1,)
-    """Tensor-parallel sizes the pair is served with."""
+    runners: Mapping[str, str] = field(default_factory=dict)
+    """Engine name -> the one of its model runners that the pair needs."""
+    variants: tuple[Variant, ...] = ()
+    """Other ways of serving the pair; those that no run covers are its gaps."""
     starts: tuple[str, ...] = ()
     """Starts beyond `plain` and `main` that the row asks for: `public`, `tp2`, `pp2`."""
     baselines: tuple[Baseline, ...] = ()
@@ -146,11 +210,17 @@ class Pair:
     """What else a reader should know."""
 
     @property
+    def from_anchor(self) -> bool:
+        """Whether the anchor's place drafts too: where no key says it, only in native DSpark."""
+        native = self.speculative_method == "dspark" and self.layout != "speculators"
+        return native if self.sample_from_anchor is None else self.sample_from_anchor
+
+    @property
     def drafts(self) -> int | None:
-        """Drafts per step: a DFlash block counts the anchor, a DSpark block doesn't."""
-        if self.block_size is None:
-            return None
-        return self.block_size if self.speculative_method == "dspark" else self.block_size - 1
+        """Drafts per step: the published number, else by the block."""
+        if self.num_speculative_tokens is not None or self.block_size is None:
+            return self.num_speculative_tokens
+        return self.block_size if self.from_anchor else self.block_size - 1
 
 
 def default_key(draft: str) -> str:

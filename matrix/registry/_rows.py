@@ -22,7 +22,7 @@ from packaging.version import InvalidVersion, Version
 
 from matrix.errors import RegistryError
 from matrix.faults import GIVES
-from matrix.registry._pair import KEY, Baseline, Gate, Pair
+from matrix.registry._pair import KEY, Baseline, Gate, Pair, Variant
 
 if TYPE_CHECKING:
     from matrix.registry._expectation import Expectation
@@ -36,7 +36,11 @@ Problem = tuple[str, str]
 """A field, and what is wrong with it and would be right."""
 
 _Row = TypeVar("_Row")
-_NESTED: Final[Mapping[str, type[Any]]] = {"gates": Gate, "baselines": Baseline}
+_NESTED: Final[Mapping[str, type[Any]]] = {
+    "gates": Gate,
+    "baselines": Baseline,
+    "variants": Variant,
+}
 _JSON: Final = ("hf_overrides", "engine_args", "examples")
 _PLAIN: Final[Mapping[str, str]] = {
     "int": "a whole number",
@@ -74,7 +78,7 @@ def build(
     try:
         return msgspec.convert(table, row_type)
     except msgspec.ValidationError as error:
-        raise RegistryError(file, row, *_translate(row_type, table, str(error))) from None
+        raise RegistryError(file, row, *_translate(row_type, str(error))) from None
 
 
 def refuse_unknown(
@@ -102,11 +106,14 @@ def pair_problems(pair: Pair) -> Iterator[Problem]:
         pair,
         "num_target_layers",
         "width_factor",
+        "streams",
+        "fc_in",
         "hidden_size",
         "vocab_size",
         "draft_num_hidden_layers",
         "draft_sliding_window",
         "draft_vocab_size",
+        "num_speculative_tokens",
         "max_model_len",
         "max_num_seqs",
     )
@@ -117,7 +124,9 @@ def pair_problems(pair: Pair) -> Iterator[Problem]:
         yield "target_layer_ids", f"{outside} are not in 0..{depth - 1} (num_target_layers {depth})"
     if twice := sorted({layer for layer in ids if ids.count(layer) > 1}):
         yield "target_layer_ids", f"{twice} stand there more than once"
+    yield from _width_problems(pair)
     yield from _draft_problems(pair)
+    yield from _revision_problems(pair)
     yield from _transformers_problems(pair)
     for index, gate in enumerate(pair.gates):
         where = f"gates[{index}]."
@@ -125,16 +134,41 @@ def pair_problems(pair: Pair) -> Iterator[Problem]:
         if said := _bad_specifier(gate.version):
             yield where + "version", said
     for index, baseline in enumerate(pair.baselines):
+        where = f"baselines[{index}]."
+        yield from ((where + name, said) for name, said in _blank(baseline, "source"))
         if baseline.acceptance_length < 1:
-            yield f"baselines[{index}].acceptance_length", "is below 1, the bonus token's own"
-    if not pair.parallel or min(pair.parallel) < 1:
-        yield "parallel", f"{list(pair.parallel)} should be tensor-parallel sizes from 1"
+            yield where + "acceptance_length", "is below 1, the bonus token's own"
+    for index, variant in enumerate(pair.variants):
+        blank = _blank(variant, "engine", "value", "source")
+        yield from ((f"variants[{index}].{name}", said) for name, said in blank)
 
 
 def _above_most(pair: Pair, *names: str) -> Iterator[Problem]:
     for name in names:
         if (value := getattr(pair, name)) is not None and value > _MOST:
             yield name, f"{value} is above {_MOST}, more than any model has"
+
+
+def _width_problems(pair: Pair) -> Iterator[Problem]:
+    factor, taps = pair.width_factor, len(pair.target_layer_ids)
+    if factor not in (1, pair.streams):
+        yield "width_factor", f"{factor} is neither 1 nor the number of streams, {pair.streams}"
+    if pair.fc_in is not None and pair.hidden_size is not None:
+        due = taps * pair.hidden_size * factor
+        if pair.fc_in != due:
+            said = f"{taps} ids x hidden_size {pair.hidden_size} x width_factor {factor}"
+            yield "fc_in", f"{pair.fc_in} is not {due}: {said}"
+
+
+def _revision_problems(pair: Pair) -> Iterator[Problem]:
+    for name in ("revision", "target_revision"):
+        written = getattr(pair, name)
+        if written is not None and not re.fullmatch(r"[0-9a-f]{40}", written):
+            yield (
+                name,
+                f"{written!r} is not a full hash"
+                + ("; a part goes to revision_prefix" if name == "revision" else ""),
+            )
 
 
 def _draft_problems(pair: Pair) -> Iterator[Problem]:
@@ -150,8 +184,6 @@ def _draft_problems(pair: Pair) -> Iterator[Problem]:
         yield "draft_layer_types", f"has {len(kinds)} entries for {layers} draft layers"
     if pair.final_tap != "unknown" and not pair.final_tap_source.strip():
         yield "final_tap_source", f"is blank; say where final_tap {pair.final_tap!r} is known from"
-    if pair.revision is not None and not re.fullmatch(r"[0-9a-f]{40}", pair.revision):
-        yield "revision", f"{pair.revision!r} is not a full hash; a part goes to revision_prefix"
 
 
 def _transformers_problems(pair: Pair) -> Iterator[Problem]:
@@ -217,7 +249,7 @@ def _is_json(value: Any) -> bool:
     return True
 
 
-def _translate(row_type: type[Any], table: Mapping[str, Any], said: str) -> Problem:
+def _translate(row_type: type[Any], said: str) -> Problem:
     """Field and plain sentence of a msgspec message (`Expected `int`, got `str` - at `$.x``)."""
     problem, _, at = said.partition(" - at ")
     field = at.strip("`").removeprefix("$").lstrip(".")
@@ -226,8 +258,8 @@ def _translate(row_type: type[Any], table: Mapping[str, Any], said: str) -> Prob
     if types := re.fullmatch(r"Expected `(.+)`, got `(.+)`", problem):
         wanted, got = (_plain(words) for words in types.groups())
         return field, f"should be {wanted}, not {got}"
-    if problem.startswith("Invalid enum value") and field in table:
-        return field, _not_one_of(table[field], _choices(get_type_hints(row_type)[field]))
+    if odd := re.fullmatch(r"Invalid enum value '(.*)'", problem):
+        return field, _not_one_of(odd[1], _choices(_hint(row_type, field)))
     return field, problem
 
 
@@ -235,9 +267,18 @@ def _plain(types: str) -> str:
     return " or ".join(_PLAIN.get(word, word) for word in types.split(" | ") if word != "null")
 
 
+def _hint(row_type: type[Any], field: str) -> Any:
+    """The type of a field, or of a nested row's (`gates[...].version`)."""
+    outer, _, name = field.rpartition(".")
+    owner = _NESTED[outer.partition("[")[0]] if outer else row_type
+    return get_type_hints(owner)[name]
+
+
 def _choices(hint: Any) -> list[str]:
     if get_origin(hint) is Literal:
         return list(get_args(hint))
+    if type(None) in get_args(hint):
+        return [choice for kind in get_args(hint)[:-1] for choice in _choices(kind)]
     return [member.value for member in hint] if issubclass(hint, Enum) else []
 
 

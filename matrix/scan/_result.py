@@ -40,6 +40,9 @@ class Captures(msgspec.Struct, frozen=True):
     """The state that leaves a layer is captured, in the loop."""
     final: bool | None
     """Boundary N, what leaves the last layer, can be captured."""
+    enters: bool | None = None
+    """For a number b that the hook leaves on the body, what enters layer b is captured; `False`:
+    what leaves it; `None`: that can't be told."""
 
 
 class Architecture(msgspec.Struct):

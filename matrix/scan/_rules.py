@@ -53,7 +53,19 @@ def captures_of(case: Case) -> Captures:
     after = [site for _, site in found if site.where == "after"]
     final = bool(after) or any(site.where == "end" for _, site in found)
     before = any(site.where in ("before", "entry") for _, site in found)
-    return Captures(before, bool(after), final)
+    moves = _moves([site for _, site in found])
+    enters = moves == {-1} if moves in ({-1}, {0}) else None
+    return Captures(before, bool(after), final, enters)
+
+
+def _moves(found: list[Site]) -> set[int | None]:
+    """The layers whose outputs sites deliver, less the values compared with.
+
+    Those in the loop over the layers are believed first: one in front of it or behind it stands for
+    a single layer.
+    """
+    loops = {_site_move(site) for site in found if site.where in ("before", "after")}
+    return loops or {_site_move(site) for site in found}
 
 
 def _sites(case: Case) -> list[tuple[Cls, Site]]:
@@ -168,14 +180,8 @@ def _shadowed(case: Case) -> Iterator[Finding]:
 
 def shifts(case: Case, held: Stored) -> set[int | None]:
     """By how many layers a plane misses the layer asked for; `None` when it can't be told."""
-    moves = {_site_move(site) for _, site in sites(held.body, held.container)}
-    loops = {
-        _site_move(site)
-        for _, site in sites(held.body, held.container)
-        if site.where in ("before", "after")
-    }
+    body = _moves([site for _, site in sites(held.body, held.container)])
     outside = {way.offset for way in _ways(case)}
-    body = loops or moves
     if held.offset is None or len(body) != 1 or None in body or not outside:
         return {None}
     (inside,) = body

@@ -6,7 +6,7 @@ Importing this imports no torch; building a twin does.
 from __future__ import annotations
 
 from matrix.twins._build import build
-from matrix.twins._recipe import recipe
+from matrix.twins._recipe import lacking, recipe
 from matrix.twins._twin import Twin, unbuilt
 
-__all__ = ["Twin", "build", "recipe", "unbuilt"]
+__all__ = ["Twin", "build", "lacking", "recipe", "unbuilt"]

@@ -87,7 +87,7 @@ def _make(key: str, parts: dict[str, Any], dtype: str, fingerprint: str, folder:
 
     target = _models.target(key, parts)
     separation, noise = _models.separation(key, target, dtype)
-    _models.save_target(target, dtype, folder / "target")
+    _models.save_target(target, parts["arch"], dtype, folder / "target")
     _models.save_draft(parts, dtype, folder / "draft")
     twin = Twin(
         target="target",
@@ -99,6 +99,7 @@ def _make(key: str, parts: dict[str, Any], dtype: str, fingerprint: str, folder:
         vocab_size=parts["target"]["vocab_size"],
         mask_token_id=parts["mask_token_id"],
         block_size=parts["block_size"],
+        from_anchor=parts["from_anchor"],
         layer_ids=tuple(parts["target_layer_ids"]),
         layout=parts["layout"],
         dtype=dtype,

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 import torch
 import transformers
-from dflash.model import DFlashDraftModel
+from dflash.model import DFlash2DraftModel, DFlashDraftModel
 from torch import Tensor, nn
 
 from matrix import layouts
 from matrix.errors import MissingDependency, TwinError
-from matrix.reference._layers import capture
-from matrix.twins._recipe import MASK
+from matrix.reference._layers import anatomy, capture, target_class
+from matrix.twins._recipe import DRAFTS, MASK
 from matrix.twins._weights import randomize
 
 if TYPE_CHECKING:
@@ -38,17 +38,22 @@ def target(key: str, parts: dict[str, Any]) -> Any:
 
     Raises:
         MissingDependency: transformers has no such architecture.
-        TwinError: it refuses the tiny config.
+        TwinError: it refuses the tiny config, or makes another number of layers of it.
     """
     arch = parts["arch"]
-    cls = getattr(transformers, arch, None)
-    if cls is None or not hasattr(cls, "config_class"):
+    cls = target_class(arch)
+    if cls is None:
         raise MissingDependency(f"{key}: transformers {transformers.__version__} has no {arch}")
     with _refusal(f"{key}: transformers refuses a tiny {arch}"), torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         config = _config(cls.config_class, parts)
-        config.architectures = [arch]
         model = cls._from_config(config, attn_implementation="eager", dtype=torch.float32)
+    with _refusal(f"{key}: transformers has no decoder in {arch}"):
+        built = len(anatomy(model).layers)
+    if built != parts["depth"]:
+        raise TwinError(
+            f"{key}: transformers makes {built} layers of a tiny {arch}, not {parts['depth']}"
+        )
     randomize(model, parts["target"]["hidden_size"], _seed(parts, "target"))
     return model.eval()
 
@@ -89,52 +94,98 @@ def separation(key: str, model: Any, dtype: str) -> tuple[float, float]:
     return apart, noise
 
 
-def save_target(model: Any, dtype: str, folder: Path) -> None:
+def save_target(model: Any, arch: str, dtype: str, folder: Path) -> None:
     """Write the target's checkpoint, safetensors, without a tokenizer; it never ends by itself."""
     model.generation_config = transformers.GenerationConfig(do_sample=False)
     _save(model, dtype, folder)
+    config = json.loads((folder / "config.json").read_text())
+    _write(folder, config | {"architectures": [arch]})
 
 
 def save_draft(parts: dict[str, Any], dtype: str, folder: Path) -> None:
     """Write the draft's checkpoint as published: the authors' weight names, the row's layout."""
+    method, heads = parts["method"], parts["heads"]
     plain = {**parts["draft"], "num_target_layers": parts["depth"]}
     ids, block, mask = parts["target_layer_ids"], parts["block_size"], parts["mask_token_id"]
     config = transformers.Qwen3Config(**plain)
-    config.dflash_config = {"target_layer_ids": ids, "mask_token_id": mask, "block_size": block}
+    nested = {"target_layer_ids": ids, "mask_token_id": mask, "block_size": block}
+    config.dflash_config = nested | heads
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        model = DFlashDraftModel(config)
+        model = DFlash2DraftModel(config) if method == "dflash2" else DFlashDraftModel(config)
+        if method == "dspark":
+            model.markov_head = _markov_head(config.vocab_size, heads["markov_rank"])
     randomize(model, config.hidden_size, _seed(parts, "draft"))
     _save(model, dtype, folder)
     base = json.loads((folder / "config.json").read_text())
     del base["dflash_config"], base["num_target_layers"]
     placed = layouts.place(
-        base | {"architectures": ["DFlashDraftModel"]},
+        base | {"architectures": [DRAFTS[method]]},
         layout=parts["layout"],
         target_layer_ids=ids,
         block_size=block,
         mask_token_id=mask,
         num_target_layers=parts["depth"],
     )
-    (folder / "config.json").write_text(json.dumps(placed, indent=2) + "\n")
+    _write(folder, _with_heads(placed, method, heads))
+
+
+def _markov_head(vocab_size: int, rank: int) -> nn.Module:
+    """DSpark's bias of one token on the next, by the names that vLLM's Qwen3DSparkModel reads."""
+    return nn.ModuleDict(
+        {
+            "markov_w1": nn.Embedding(vocab_size, rank),
+            "markov_w2": nn.Linear(rank, vocab_size, bias=False),
+        }
+    )
+
+
+def _with_heads(placed: dict[str, Any], method: str, heads: dict[str, Any]) -> dict[str, Any]:
+    """The draft's config with the keys of its heads, where the method's readers look for them."""
+    if "speculators_config" in placed:
+        named = placed["speculators_config"] | {"algorithm": method}
+        return placed | heads | {"speculators_model_type": method, "speculators_config": named}
+    if method == "dflash2" and "dflash_config" in placed:
+        return placed | {"dflash_config": placed["dflash_config"] | heads}
+    return placed | heads
 
 
 def _save(model: nn.Module, dtype: str, folder: Path) -> None:
     transformers.utils.logging.disable_progress_bar()
-    model.to(getattr(torch, dtype)).save_pretrained(folder)
+    weights = model.to(getattr(torch, dtype)).state_dict()
+    # DFlash2's code books are published as bare parameters; the authors' class holds embeddings.
+    named = {
+        name.replace("_codebook.weight", "_codebook"): value for name, value in weights.items()
+    }
+    model.save_pretrained(folder, state_dict=named)
+
+
+def _write(folder: Path, config: dict[str, Any]) -> None:
+    (folder / "config.json").write_text(json.dumps(config, indent=2) + "\n")
 
 
 def _config(cls: Any, parts: dict[str, Any]) -> Any:
     """The target's config; a multimodal one has a part for text, and one for vision if it must."""
+    overrides = parts.get("overrides", {})
     if "text_config" not in cls.sub_configs:
-        return _filled(cls, parts["target"])
+        config = _filled(cls, parts["target"] | overrides)
+        for name in overrides.keys() - cls.__dataclass_fields__.keys():
+            setattr(config, name, overrides[name])  # what only an engine reads
+        return config
     nested = {"text_config": "target", "vision_config": "vision"}
     made = {
-        name: _filled(cls.sub_configs[name], parts[part])
+        name: _filled(_part(cls, name), parts[part] | (overrides if part == "target" else {}))
         for name, part in nested.items()
         if name in cls.sub_configs
     }
-    return cls(**made, tie_word_embeddings=False)
+    outer = {k: v for k, v in parts["outer"].items() if k in cls.__dataclass_fields__}
+    return cls(**made, **outer)
+
+
+def _part(cls: Any, name: str) -> Any:
+    """The class of one part; where any config would do, that of the default."""
+    part = cls.sub_configs[name]
+    return type(getattr(cls(), name)) if part is transformers.AutoConfig else part
 
 
 def _filled(cls: Any, fields: dict[str, Any]) -> Any:
@@ -149,6 +200,8 @@ def _refusal(what: str) -> Iterator[None]:
     """Whatever transformers raises in the block means that there is no such twin."""
     try:
         yield
+    except ModuleNotFoundError as error:
+        raise MissingDependency(f"{what}: {error}") from error
     except Exception as error:
         line = " ".join(f"{type(error).__name__}: {error}".split())
         raise TwinError(f"{what}: {line[:300]}") from error

@@ -30,6 +30,8 @@ class Twin(msgspec.Struct, frozen=True, kw_only=True):
     """The draft's mask token; never use it in a prompt by chance."""
     block_size: int
     """The draft's block, as its method counts it."""
+    from_anchor: bool = False
+    """Whether the anchor's place drafts too, as in native DSpark."""
     layer_ids: tuple[int, ...]
     """Layer ids, as outputs of zero-based decoder layers, whatever the draft's file stores."""
     layout: str
@@ -42,6 +44,11 @@ class Twin(msgspec.Struct, frozen=True, kw_only=True):
     """Largest relative L2 by which a plane in this dtype misses float32's; 0 in float32."""
     notes: str
     """Where the twin is less than the row, or fills a blank; may be empty."""
+
+    @property
+    def drafts(self) -> int:
+        """Drafts per step."""
+        return self.block_size if self.from_anchor else self.block_size - 1
 
 
 def unbuilt(pair: Pair) -> Twin:
@@ -57,7 +64,7 @@ def unbuilt(pair: Pair) -> Twin:
         mask_token_id=0,
         block_size=pair.block_size or 1,
         layer_ids=pair.target_layer_ids,
-        layout=pair.layout,
+        layout=pair.layout or "",
         dtype=pair.dtype,
         separation=0.0,
         noise=0.0,

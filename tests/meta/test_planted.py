@@ -19,9 +19,9 @@ ENGINES = pytest.mark.parametrize("engine", SUBJECTS)
 NOT_HERE = {
     "transformers": {
         *("hook", "batch", "prefix-cache", "chunk", "reconfigure"),
-        *("sample", "runners", "public", "ranks"),
+        *("sample", "runners", "public", "ranks", "probe"),
     },
-    "vllm": set[str](),
+    "vllm": {"probe"},
 }
 """What a clause may need that an engine can't have. Clauses on starts that only some rows ask for
 (two ranks, the public way to get planes) are judged on those rows, and never on this one.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -191,6 +192,18 @@ def test_a_method_refused_on_the_whole_platform_needs_a_gpu(tmp_path: Path) -> N
     assert ran.starts == [("plain", P), ("main", Outcome.SKIP)]
 
 
+def test_a_start_without_the_draft_for_want_of_a_gpu_judges_the_rest(tmp_path: Path) -> None:
+    said = "DFLASH is not supported on cpu"
+    without = injected(tmp_path, f"needs_gpu={{'draft': {said!r}, 'inject': {said!r}}}")
+    ran = Ran(plan(tmp_path, *START, "OUTPUT-FORCED", "AUX-VALUE", inject=without))
+    assert ran.judged["START-PLAIN"] is P
+    assert ran.judged["AUX-VALUE"] is P
+    for key in ("START-LOAD", "START-SPEC", "START-PURE", "OUTPUT-FORCED"):
+        assert ran.cells[key].reason_code is Reason.NEEDS_GPU
+        assert ran.cells[key].detail == said
+    assert ran.starts == [("plain", P), ("main", P)]
+
+
 def test_a_platform_refused_from_the_plain_start_on_is_started_once(tmp_path: Path) -> None:
     error = "PlatformRefused('RuntimeError', 'no CPU backend')"
     ran = Ran(plan(tmp_path, *START, inject=refusing(tmp_path, error, "!= 0")))
@@ -366,6 +379,23 @@ def test_a_row_without_a_twin_starts_nothing(
     assert set(ran.judged.values()) == {outcome}
     assert {ran.cells[key].reason_code for key in START} == {reason}
     assert {ran.cells[key].detail for key in START} == {str(error)}
+    assert ran.starts == []
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"speculative_method": "eagle3"}, "the authors' code drafts with dflash and dflash2, "),
+        ({"layout": "in-checkpoint"}, "no twin for a draft inside the target's checkpoint"),
+    ],
+)
+def test_a_row_that_can_have_no_twin_is_skipped_with_the_reason(
+    tmp_path: Path, change: dict[str, Any], why: str
+) -> None:
+    made = plan(tmp_path, *START)
+    ran = Ran(replace(made, pairs=tuple(replace(pair, **change) for pair in made.pairs)))
+    assert {ran.cells[key].reason_code for key in START} == {Reason.MISSING_DEPENDENCY}
+    assert all(ran.cells[key].detail.startswith(why) for key in START)
     assert ran.starts == []
 
 

@@ -24,6 +24,7 @@ from matrix.engines import (
     Hook,
     Identity,
     LogitRows,
+    Probed,
     Request,
     Started,
     StartSpec,
@@ -213,6 +214,20 @@ def strict(ids: Any) -> list[int]:
     return list(ids)
 
 
+def tried(ids: Any, depth: int, last_rank: bool) -> Probed:
+    """The healthy hook, on an object that was not loaded."""
+    if ids is None:
+        return refusing("ValueError", "layer_ids are needed for capture")
+    if not last_rank:
+        return refusing("NotImplementedError", "capture needs a pipeline of one rank")
+    return Probed([i + 1 for i in ids], True, "FakeModel")
+
+
+def refusing(type_name: str, text: str) -> Probed:
+    """A hook that raises."""
+    return Probed(None, True, "FakeModel", Raised(type_name, text, ""))
+
+
 def _same(value: Any, moment: Moment) -> Any:
     return value
 
@@ -278,6 +293,8 @@ class FakeEngine:
     rank: Callable[[int, Planes, Moment], Planes] = lambda rank, planes, moment: planes
     """The planes that one of two ranks hands over."""
     hooked: Hook = HOOK
+    tried: Callable[[Any, int, bool], Probed] = tried
+    """What becomes of ids that are handed to the hook of an object that was not loaded."""
     target: dict[str, Any] = field(default_factory=lambda: TARGET)
     final: str = "raw"
     chunk: int = CHUNK
@@ -287,7 +304,11 @@ class FakeEngine:
     joined: bool = False
     """One array of all planes is handed over, not one a plane."""
     speculative: bool = True
+    capturing: bool | None = None
+    """Whether planes are captured; `None`: where there are drafts."""
     lacks: dict[str, str] = field(default_factory=dict)
+    needs_gpu: dict[str, str] = field(default_factory=dict)
+    """What a start with a draft lacks: it starts the target alone, and captures all the same."""
     ids: list[int] = field(default_factory=lambda: list(ROW_IDS))
     _cache: set[tuple[str | None, tuple[int, ...]]] = field(default_factory=set)
     _steps: list[Step] = field(default_factory=list)
@@ -300,13 +321,22 @@ class FakeEngine:
     def start(self, spec: StartSpec) -> Started:
         """See `Engine`."""
         self.starting(spec)
-        self.speculative = spec.draft is not None
+        self.capturing = spec.draft is not None
+        self.speculative = self.capturing and not self.needs_gpu
         self.ids = self.resolve(list(ROW_IDS))
-        return Started(self.target)
+        return Started(self.target, needs_gpu=self.needs_gpu if spec.draft else {})
 
     def hook(self) -> Hook:
         """See `Engine`."""
         return self.hooked
+
+    def probe(self, ids: Any, depth: int, last_rank: bool) -> Probed:
+        """See `Engine`."""
+        return self.tried(ids, depth, last_rank)
+
+    def reconfigure(self, ids: Any) -> None:
+        """See `Engine`."""
+        self.configure(ids)
 
     def configure(self, ids: Any) -> None:
         """See `Engine`."""
@@ -416,7 +446,8 @@ class _Decoding:
         pairs = enumerate(zip(drafted, chosen, strict=False))
         accepted = next((i for i, (a, b) in pairs if a != b), len(drafted))
         self.out += self.engine.emitted(chosen[: accepted + 1], moment)
-        if self.engine.speculative:
+        capturing = self.engine.capturing
+        if self.engine.speculative if capturing is None else capturing:
             counted = self.engine.counted(accepted, moment)
             self.steps.append(Step(anchor.position, drafted, counted))
             self._capture(moment, accepted + 1)

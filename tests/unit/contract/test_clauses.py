@@ -26,9 +26,7 @@ PUBLIC_REPORT = re.compile(r"([\w.-]+/)?[\w.-]+#\d+\Z")
 EVERYWHERE = {Fault.UNKNOWN, Fault.LOG_FLOOD}
 # Of the scan, of preflight, or of clauses of later releases.
 NOT_YET = {
-    Fault.HOOK_NOT_DELEGATED,
     Fault.HOOK_SHADOWED,
-    Fault.PP_SILENT,
     Fault.TWIN_GAP,
     Fault.DRAFT_DIFFERS,
     Fault.CONFIG_INVALID,

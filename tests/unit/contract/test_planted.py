@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import plant_hook
 import plant_start
 import plant_states
 import plant_tap
@@ -14,17 +15,16 @@ from fake_engine import DEPTH, FakeEngine, Floats, Moment, Planes, bench, strict
 from planted import Planted, in_verify, ruling
 
 from matrix.contract import CLAUSES, Examples, Skip, Verdict
+from matrix.engines import Hook, Probed
 from matrix.errors import EngineError, HarnessError
 from matrix.faults import Fault, Severity
 
-PLANTED = (*plant_start.PLANTED, *plant_states.PLANTED, *plant_tap.PLANTED)
+PLANTED = (*plant_hook.PLANTED, *plant_start.PLANTED, *plant_states.PLANTED, *plant_tap.PLANTED)
 REFUSED = EngineError("ValueError", "layer ids are to be unique and increasing")
 
 # Later releases and other tools give these; no clause of this release does.
 NOT_OF_CLAUSES = {
-    Fault.HOOK_NOT_DELEGATED,
     Fault.HOOK_SHADOWED,
-    Fault.PP_SILENT,
     Fault.TWIN_GAP,
     Fault.DRAFT_DIFFERS,
     Fault.CONFIG_INVALID,
@@ -88,7 +88,7 @@ def test_every_label_is_proved_by_a_planted_fault() -> None:
 
 @pytest.mark.parametrize("planted", PLANTED, ids=str)
 def test_guards_alone_warn(planted: Planted) -> None:
-    guards = {Fault.TAP_LATE, Fault.TAP_UNCLEAR, Fault.TAP_LEAK}
+    guards = {Fault.TAP_LATE, Fault.TAP_UNCLEAR, Fault.TAP_LEAK, Fault.PP_SILENT}
     severities = {CLAUSES[planted.clause].severity_of(label) for label in planted.labels}
     assert (severities == {Severity.GUARD}) == (planted.labels <= guards)
 
@@ -251,3 +251,37 @@ def test_a_row_of_one_layer_id_is_judged_too() -> None:
         twin = msgspec.structs.replace(TWIN, layer_ids=ids)
         for clause in ("AUX-VALUE", "TAP-ORDER", "TAP-DUP", "TAP-RANGE", "TAP-LAST", "TAP-TYPE"):
             assert verdict(clause, FakeEngine(), twin=twin).findings == (), (clause, ids)
+
+
+# --- hooks that can't be tried -------------------------------------------------------------------
+
+TRIED = ("HOOK-SHIFT", "HOOK-NONE", "HOOK-PP")
+ABSENT = Hook(offered=False, body_captures=True, detail="FakeForCausalLM offers none")
+
+
+@pytest.mark.parametrize("clause", TRIED)
+def test_a_hook_that_is_not_offered_is_not_tried(clause: str) -> None:
+    engine = FakeEngine(hooked=ABSENT, tried=lambda *_: pytest.fail("there is none"))
+    ruled = ruling(clause, bench(engine))
+    assert isinstance(ruled, Skip)
+    assert "FakeForCausalLM offers none" in ruled.reason
+
+
+@pytest.mark.parametrize("clause", TRIED)
+def test_a_hook_that_needs_a_loaded_model_is_undecided(clause: str) -> None:
+    undecided = Probed(None, True, "FakeModel", undecided="no attribute 'experts'")
+    ruled = ruling(clause, bench(FakeEngine(tried=lambda *_: undecided)))
+    assert isinstance(ruled, Skip)
+    assert ruled.reason == "undecided: no attribute 'experts'"
+
+
+def test_numbers_mean_nothing_where_the_body_s_captures_are_untold() -> None:
+    untold = Probed([2, 4, 6], None, "FakeModel")
+    ruled = ruling("HOOK-SHIFT", bench(FakeEngine(tried=lambda *_: untold)))
+    assert isinstance(ruled, Skip)
+    assert "[2, 4, 6]" in ruled.reason
+
+
+def test_a_body_that_captures_behind_its_layers_takes_the_ids_as_they_are() -> None:
+    behind = Probed([1, 3, 5], False, "FakeModel")
+    assert verdict("HOOK-SHIFT", FakeEngine(tried=lambda *_: behind)).findings == ()

@@ -31,6 +31,23 @@ ARCHS = (
     "GptOssForCausalLM",
     "LagunaForCausalLM",
 )
+# Their branches aren't of the plain shape; their planes must be right all the same.
+OTHERS = (
+    "Gemma4ForConditionalGeneration",
+    "Gemma4UnifiedForConditionalGeneration",
+    "GlmMoeDsaForCausalLM",
+    "HunYuanVLForConditionalGeneration",
+    "KimiK25ForConditionalGeneration",
+    "Lfm2ForCausalLM",
+    "Lfm2MoeForCausalLM",
+    "LongcatFlashForCausalLM",
+    "MiniMaxM2ForCausalLM",
+    "MiniMaxM3SparseForConditionalGeneration",
+    "MuseGlimmerForConditionalGeneration",
+    "NemotronHForCausalLM",
+    "Qwen2ForCausalLM",
+    "Qwen3VLForConditionalGeneration",
+)
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +67,7 @@ def _close(found: Any, due: Any) -> bool:
     return bool(torch.allclose(found, due, rtol=1e-4, atol=1e-5))
 
 
-@pytest.mark.parametrize("arch", ARCHS)
+@pytest.mark.parametrize("arch", [*ARCHS, *OTHERS])
 def test_planes_are_what_transformers_calls_hidden_states(
     arch: str, target: Callable[[str], Any]
 ) -> None:

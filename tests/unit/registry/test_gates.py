@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -48,6 +49,25 @@ def test_a_release_outside_a_gate_is_told_with_the_reason(
     engine: str, version: str, transformers: str, said: str
 ) -> None:
     assert said in (gated(PAIR, engine, version, transformers) or "")
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (
+            {"speculative_method": "dspark"},
+            "the authors' code drafts with dflash and dflash2, not with dspark",
+        ),
+        ({"streams": 4}, "the authors' code reads a target with one residual stream, not with 4"),
+    ],
+)
+def test_what_the_authors_code_has_no_class_for_is_gated_on_it_alone(
+    change: dict[str, Any], said: str
+) -> None:
+    row = replace(PAIR, **change)
+    assert gated(row, "transformers", "0.1.0", "5.0.0") == said
+    assert gated(row, "vllm", "0.21.0", "5.0.0") is None
+    assert gated(PAIR, "transformers", "0.1.0", "5.0.0") is None
 
 
 def test_a_row_without_gates_runs_anywhere() -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from matrix.errors import RegistryError
 from matrix.faults import Fault
-from matrix.registry import Baseline, Gate, load
+from matrix.registry import Baseline, Gate, Variant, load
 
 ROW = """\
 [[pair]]
@@ -61,7 +61,6 @@ draft_num_hidden_layers = 2
 min_transformers_version = "4.56.3"
 transformers_version_reason = "first to know it"
 engine_args = { vllm = { kv_cache_dtype = "fp8" } }
-parallel = [1, 2]
 
 [[pair.gates]]
 engine = "vllm"
@@ -73,6 +72,12 @@ dataset = "gsm8k"
 sampling = "greedy"
 acceptance_length = 3
 source = "us"
+
+[[pair.variants]]
+engine = "sglang"
+axis = "page-size"
+value = "64"
+source = "us"
 """
     )
     assert list(registry.pairs) == [*load().pairs, "mine"]
@@ -80,9 +85,9 @@ source = "us"
     assert row.target_layer_ids == (1, 5, 9)
     assert row.draft_layer_types == ("sliding_attention", "full_attention")
     assert row.gates == (Gate("vllm", ">=0.21.0", "no class before"),)
-    assert row.baselines == (Baseline("gsm8k", "greedy", 3.0, "us"),)
+    assert row.baselines == (Baseline(3.0, "us", dataset="gsm8k", sampling="greedy"),)
     assert row.engine_args["vllm"]["kv_cache_dtype"] == "fp8"
-    assert row.parallel == (1, 2)
+    assert row.variants == (Variant("sglang", "page-size", "64", "us"),)
     assert row.drafts == 7
     assert [path.name for path in registry.files] == ["mine.toml"]
 
@@ -139,7 +144,24 @@ def test_a_wrong_field_type_or_value_is_refused_with_its_place(read, old, new, f
             "max_transformers_version",
             "4 is below the minimum 5",
         ),
-        ("parallel = []", "parallel", "[] should be tensor-parallel sizes"),
+        (
+            'variants = [{engine="vllm", axis="page", value="64", source="us"}]',
+            "variants[0].axis",
+            "'page' is not known; the nearest are page-size",
+        ),
+        (
+            'variants = [{engine="vllm", axis="graph", value=" ", source="us"}]',
+            "variants[0].value",
+            "is blank",
+        ),
+        ("width_factor = 4", "width_factor", "4 is neither 1 nor the number of streams, 1"),
+        (
+            "hidden_size = 64\nfc_in = 128",
+            "fc_in",
+            "128 is not 192: 3 ids x hidden_size 64 x width_factor 1",
+        ),
+        ('target_revision = "abc"', "target_revision", "'abc' is not a full hash"),
+        ("num_speculative_tokens = 0", "num_speculative_tokens", "0 is below 1"),
         ("gates = 3", "gates", "should be an array, not a whole number"),
         ('gates = [{ engine = "vllm", version = ">=1" }]', "gates[0].reason", "is missing"),
         (
@@ -186,7 +208,7 @@ def test_the_owner_stands_in_front_where_another_draft_has_the_default_key(read)
 def test_a_duplicate_key_names_both_files(read, tmp_path):
     error = refused(read, ROW.replace('"mine"', '"qwen3-4b-dflash-b16"'))
     assert error.field == "key"
-    assert error.problem == "duplicate key; matrix/registry/dflash.py has it too"
+    assert error.problem == "duplicate key; matrix/registry/rows has it too"
     both = [tmp_path / "first.toml", tmp_path / "second.toml"]
     for path in both:
         path.write_text(ROW)

@@ -19,11 +19,14 @@ def test_no_names_mean_every_row():
     [
         ("qwen3-coder-next-dflash", ["qwen3-coder-next-dflash"]),
         ("Qwen3-Coder-Next-DFlash", ["qwen3-coder-next-dflash"]),
-        ("qwen/qwen3-8b", ["qwen3-8b-dflash-b16", "qwen3-8b-speculator.dflash"]),
+        ("google/gemma-4-26b-a4b-it", ["gemma-4-26b-a4b-it-dflash"]),
         ("RedHatAI/Qwen3-8B-speculator.dflash", ["qwen3-8b-speculator.dflash"]),
-        ("Qwen3_5MoeForCausalLM", ["synthetic-qwen3.5-moe-text"]),
-        ("gptoss*", ["gpt-oss-20b-dflash", "gpt-oss-120b-dflash"]),
-        ("poolside/*", ["laguna-xs.2-speculator.dflash", "laguna-xs-2.1-dflash"]),
+        ("Qwen3_5MoeForCausalLM", ["synthetic-qwen3.5-moe-text", "synthetic-qwen3.5-moe-small"]),
+        ("gptoss*", ["gpt-oss-20b-dflash", "gpt-oss-120b-dflash", "gpt-oss-120b-eagle3-v3"]),
+        (
+            "poolside/*dflash",
+            ["laguna-xs.2-speculator.dflash", "laguna-xs-2.1-dflash", "laguna-s-2.1-dflash"],
+        ),
         ("*llama-3.?-8b*", ["llama3.1-8b-instruct-dflash-ultrachat"]),
     ],
 )
@@ -32,10 +35,11 @@ def test_a_pair_is_chosen_by_key_target_draft_architecture_or_glob(name, chosen)
 
 
 def test_chosen_rows_keep_the_registrys_order_and_come_once():
-    assert keys("gpt-oss-20b-dflash", "qwen/qwen3-4b", "gpt*") == [
+    assert keys("gpt-oss-20b-dflash", "qwen3-4b-*b16", "gpt-*-dflash") == [
         "qwen3-4b-dflash-b16",
         "gpt-oss-20b-dflash",
         "gpt-oss-120b-dflash",
+        "qwen3-4b-dspark-3l-b16",
     ]
 
 

@@ -52,7 +52,7 @@ def test_the_json_has_the_promised_keys(write: Write, capsys: pytest.CaptureFixt
         "unknown",
     }
     assert set(arch["hook"]) == {"dflash", "dspark", "eagle3"}
-    assert set(arch["captures"]) == {"before", "after", "final"}
+    assert set(arch["captures"]) == {"before", "after", "final", "enters"}
     keys = {"rule", "fault", "severity", "file", "line", "message", "fix"}
     assert all(set(finding) == keys for finding in arch["findings"])
 

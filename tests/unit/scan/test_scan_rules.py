@@ -18,6 +18,7 @@ def test_a_healthy_sglang_model_breaks_no_rule(judge: Judge) -> None:
     assert arch.hook == {"dflash": "offered", "dspark": "missing", "eagle3": "missing"}
     assert (arch.body, arch.findings, arch.unknown) == ("LlamaModel", [], [])
     assert (arch.captures.before, arch.captures.after, arch.captures.final) == (True, False, True)
+    assert arch.captures.enters is True
 
 
 def test_a_healthy_vllm_model_breaks_no_rule_but_the_protocols_own(judge: Judge) -> None:

@@ -15,13 +15,16 @@ PAIRS = load().pairs
 QWEN3 = PAIRS["qwen3-8b-dflash-b16"]
 
 
-@pytest.mark.parametrize("pair", PAIRS.values(), ids=PAIRS.keys())
+WITH_TWIN = [pair for pair in PAIRS.values() if not twins.lacking(pair)]
+
+
+@pytest.mark.parametrize("pair", WITH_TWIN, ids=[pair.key for pair in WITH_TWIN])
 def test_a_recipe_keeps_depth_ids_block_and_layout(pair: Pair) -> None:
     parts = twins.recipe(pair)
     assert json.loads(json.dumps(parts)) == parts
     assert parts["target"]["num_hidden_layers"] == pair.num_target_layers
     assert tuple(parts["target_layer_ids"]) == pair.target_layer_ids
-    assert parts["layout"] == pair.layout
+    assert parts["layout"] == (pair.layout or "nested")
     assert parts["block_size"] == (pair.block_size or 8)
     assert parts["target"]["vocab_size"] == parts["draft"]["vocab_size"] == 512
     assert parts["mask_token_id"] == 511
@@ -52,8 +55,12 @@ def test_blanks_that_were_filled_are_noted() -> None:
         draft_num_hidden_layers=None,
         draft_layer_types=None,
         draft_vocab_size=32000,
+        draft_class="DFlashQwen3NextDraftModel",
+        layout=None,
     )
     notes = twins.recipe(row)["notes"]
+    assert "layout nested, the row leaves it blank" in notes
+    assert "drafted for by DFlashDraftModel, not DFlashQwen3NextDraftModel" in notes
     assert "block 8" in notes
     assert "2 draft layers" in notes
     assert "not a reduced one" in notes
@@ -62,8 +69,13 @@ def test_blanks_that_were_filled_are_noted() -> None:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"speculative_method": "dspark"}, "no twin for method dspark, only for dflash"),
-        ({"width_factor": 4}, "no twin for 4 streams, the draft class reads one"),
+        (
+            {"speculative_method": "eagle3"},
+            "no twin for method eagle3, only for dflash, dflash2, dspark",
+        ),
+        ({"streams": 4}, "no twin for 4 streams, the draft class reads one"),
+        ({"layout": "in-checkpoint"}, "no twin for a draft inside the target's checkpoint"),
+        ({"arch": "Qwen3OmniMoeForConditionalGeneration"}, "no twin for a target of two models"),
     ],
 )
 def test_what_has_no_twin_is_refused(change: dict[str, object], said: str) -> None:
@@ -75,3 +87,10 @@ def test_importing_twins_and_states_imports_no_torch() -> None:
     code = "import matrix.twins, matrix.reference, sys; print('torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
+
+
+def test_overrides_of_the_target_s_config_are_kept() -> None:
+    overrides = {"layer_types": ["full_attention"] * 36, "full_attention_interval": 1}
+    parts = twins.recipe(replace(QWEN3, hf_overrides=overrides))
+    assert parts["overrides"] == overrides
+    assert "overrides" not in twins.recipe(QWEN3)

@@ -1,0 +1,17 @@
+"""All planes come in one tensor, as from models that pack them."""
+
+import torch
+from sglang.srt.models.qwen3 import Qwen3Model
+
+forward = Qwen3Model.forward
+
+
+def planted(self, *args, **kwargs):
+    found = forward(self, *args, **kwargs)
+    if not isinstance(found, tuple):
+        return found
+    hidden, planes = found
+    return hidden, torch.cat(list(planes), dim=-1)
+
+
+Qwen3Model.forward = planted

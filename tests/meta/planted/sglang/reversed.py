@@ -1,0 +1,16 @@
+"""The planes come in reversed order."""
+
+from sglang.srt.models.qwen3 import Qwen3Model
+
+forward = Qwen3Model.forward
+
+
+def planted(self, *args, **kwargs):
+    found = forward(self, *args, **kwargs)
+    if not isinstance(found, tuple):
+        return found
+    hidden, planes = found
+    return hidden, list(planes)[::-1]
+
+
+Qwen3Model.forward = planted

@@ -1,0 +1,16 @@
+"""Every row moves by one position."""
+
+from sglang.srt.models.qwen3 import Qwen3Model
+
+forward = Qwen3Model.forward
+
+
+def planted(self, *args, **kwargs):
+    found = forward(self, *args, **kwargs)
+    if not isinstance(found, tuple):
+        return found
+    hidden, planes = found
+    return hidden, [plane.roll(1, dims=0) for plane in planes]
+
+
+Qwen3Model.forward = planted
