@@ -108,6 +108,9 @@ class Bench:
     tried: dict[str, tuple[Finding, ...]] = field(default_factory=dict)
     """What the running clause's search tried: canonical JSON of the input -> what it gave."""
 
+    _last: States | None = None
+    """The last states that were asked for: a sequence is judged in several places in a row."""
+
     @property
     def tolerance(self) -> float:
         """Largest relative L2 distance of a right row at this dtype."""
@@ -137,7 +140,11 @@ class Bench:
 
     def states(self, tokens: Sequence[int], *, detail: bool = False) -> States:
         """The reference's layer states of a token sequence."""
-        return self.oracle.states(self.twin, list(tokens), detail=detail)
+        if detail:
+            return self.oracle.states(self.twin, list(tokens), detail=True)
+        if self._last is None or self._last.tokens != tuple(tokens):
+            self._last = self.oracle.states(self.twin, list(tokens))
+        return self._last
 
     def greedy(self, prompt: Sequence[int], max_tokens: int) -> GreedyRun:
         """The reference's greedy continuation."""

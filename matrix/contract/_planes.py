@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -219,7 +219,7 @@ def _judge_group(
     near = compare(seen, context)
     judged.rows += len(seen.planes[0]) if seen.planes else 0
     if near.worst >= judged.worst:
-        judged.worst, judged.planes = near.worst, [asdict(plane) for plane in near.planes]
+        judged.worst, judged.planes = near.worst, [{**vars(plane)} for plane in near.planes]
     if near.ok:
         return
     context = replace(
