@@ -38,6 +38,8 @@ MEMORY_CEILING_MB: Final = 8192
 """Resident megabytes, all processes of a worker together, above which it is ended."""
 
 _TICK: Final = 0.2
+_LOOK: Final = 0.5
+"""Seconds between two looks at a worker's memory, each of which reads all of /proc."""
 _PACKAGE: Final = Path(__file__).parents[1]
 # The engine's interpreter need not have this project installed: it is loaded by path, without
 # putting the driver's own site-packages (and so its torch) on the engine's path.
@@ -214,8 +216,8 @@ class Worker:
 
     def _check(self, method: str, until: float, deadline: float) -> None:
         now = time.monotonic()
-        if now >= self._look:  # it reads all of /proc: too slow for every one of many short calls
-            self._look = now + _TICK
+        if now >= self._look:
+            self._look = now + _LOOK
             now_mb = resident_mb(_guard.descendants(self.pid))
             self.peak_mb = max(self.peak_mb, now_mb)
             if now_mb > self.memory_mb:
