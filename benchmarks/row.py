@@ -42,7 +42,7 @@ def figures() -> list[Figure]:
 
 
 def _parts(engine: str, total: float, spent: dict[str, float], judged: int) -> list[Figure]:
-    """Where the seconds of a row went."""
+    """Where the seconds of a row went; the reference may work while an engine call runs."""
     driver = total - sum(spent.values())
     return [
         Figure(f"row, {engine}, whole, cold", "s", total),
