@@ -170,6 +170,10 @@ def scan_accuracy(session: nox.Session) -> None:
 
 @nox.session
 def bench(session: nox.Session) -> None:
-    """Measure the harness, each figure beside its target; writes reports/bench.json."""
+    """Measure the harness, each figure beside its target; writes reports/bench.json.
+
+    Figures on vLLM are measured where DFLASH_MATRIX_VLLM names the interpreter of an environment
+    that has it, as `nox -s vllm` makes one; else a line says that they are left out.
+    """
     session.install("-e", ".[embedded]")
     session.run("python", "-m", "benchmarks", *session.posargs, env=THREADS)

@@ -1,16 +1,13 @@
 """The bare loop: what one fuzz example costs without a harness around it. Imports torch.
 
-`python -m benchmarks._bare TARGET DRAFT < ROUNDS`: one process, no pipes, no Hypothesis, no naming
-of faults: set the ids, generate, run the reference, compare. Reads a JSON list of rounds, each a
-list of examples; prints the seconds that each round took.
+`python -m benchmarks._bare TARGET DRAFT`: one process, no pipes, no Hypothesis, no naming of faults:
+set the ids, generate, run the reference, compare. It answers as `_rounds` says.
 """
 
 from __future__ import annotations
 
 import copy
-import json
 import sys
-import time
 from typing import Any
 
 import dflash.model
@@ -18,26 +15,19 @@ import torch
 import transformers
 from transformers import AutoConfig, AutoModelForCausalLM
 
+from benchmarks._rounds import answer
 from matrix.reference._layers import capture
 
 
 def main() -> None:
-    """Load target, draft and reference, and time the rounds."""
+    """Load target, draft and reference, and answer."""
     torch.set_num_threads(1)
     transformers.utils.logging.disable_progress_bar()
     folder, draft_folder = sys.argv[1:]
     target = _load(folder, "sdpa")
     reference = _load(folder, "eager")
     config = AutoConfig.from_pretrained(draft_folder)
-    rounds = json.load(sys.stdin)
-    one(target, config, reference, rounds[0][0])  # the first call pays for lazy set-up
-    took = []
-    for examples in rounds:
-        began = time.perf_counter()
-        for example in examples:
-            one(target, config, reference, example)
-        took.append(time.perf_counter() - began)
-    print(json.dumps(took))
+    answer(lambda example: one(target, config, reference, example))
 
 
 def _load(folder: str, attention: str) -> Any:

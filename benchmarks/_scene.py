@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import tempfile
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,16 +11,28 @@ from typing import TYPE_CHECKING
 
 from matrix._plan import Plan
 from matrix.contract import Bench
-from matrix.engines import Deadlines, RemoteEngine, StartSpec, Worker
+from matrix.engines import RemoteEngine, StartSpec
 from matrix.reference import Reference
 from matrix.registry import load
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["cold_cache", "plan", "scene"]
+    from matrix.registry import Pair
+    from matrix.twins import Twin
+
+__all__ = ["cold_cache", "plan", "scene", "vllm_python"]
 
 _TINY = Path("fixtures/rows/tiny.toml")
+_VLLM = "DFLASH_MATRIX_VLLM"
+
+
+def vllm_python() -> str | None:
+    """The interpreter of an environment that has vLLM; says so where none is named."""
+    python = os.environ.get(_VLLM)
+    if not python:
+        print(f"left out: figures on vLLM, {_VLLM} names no interpreter", file=sys.stderr)
+    return python
 
 
 @contextmanager
@@ -38,38 +51,40 @@ def cold_cache() -> Iterator[Path]:
                 os.environ[name] = before
 
 
-def plan(pair: str, out: Path) -> Plan:
-    """A run of one row on the embedded engine."""
+def plan(engine: str, python: str, pair: str, out: Path) -> Plan:
+    """A run of one row on one engine."""
     registry = load((_TINY,))
-    return Plan("transformers", registry.select([pair], None), out, slots=1)
+    return Plan(engine, registry.select([pair], None), out, python=python)
 
 
 @contextmanager
-def scene(pair: str) -> Iterator[Bench]:
-    """The embedded engine, started on the row's twin."""
+def scene(engine: str, python: str, pair: str) -> Iterator[Bench]:
+    """The engine, started on the row's twin."""
     with cold_cache() as folder:
-        row = plan(pair, folder).pairs[0]
+        run = plan(engine, python, pair, folder)
+        row = run.pairs[0]
         reference = Reference(folder / "reference.log")
-        worker = Worker("transformers", folder / "engine.log")
+        worker = run.worker(folder / "engine.log")
         try:
-            twin = reference.twin(row, "float32")
-            engine = RemoteEngine(worker, Deadlines())
-            lacks = engine.identify().lacks
-            engine.start(_spec(twin.target, twin.draft, twin.block_size - 1))
-            yield Bench(row, twin, engine, reference, lacks=lacks)
+            twin = reference.twin(row, run.dtype)
+            remote = RemoteEngine(worker, run.deadlines)
+            lacks = remote.identify().lacks
+            remote.start(_spec(row, twin))
+            yield Bench(row, twin, remote, reference, lacks=lacks)
         finally:
             worker.close()
             reference.close()
 
 
-def _spec(target: str, draft: str, drafts: int) -> StartSpec:
+def _spec(pair: Pair, twin: Twin) -> StartSpec:
     return StartSpec(
-        target=target,
-        draft=draft,
+        arch=pair.arch,
+        target=twin.target,
+        draft=twin.draft,
         settings="main",
-        method="dflash",
-        dtype="float32",
+        method=pair.speculative_method,
+        dtype=twin.dtype,
         device="cpu",
-        drafts=drafts,
+        drafts=twin.block_size - 1,
         max_model_len=1024,
     )

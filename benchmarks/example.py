@@ -1,41 +1,62 @@
-"""What the harness adds to one fuzz example, on the embedded engine."""
+"""What the harness adds to one fuzz example, on each engine."""
 
 from __future__ import annotations
 
 import json
+import os
 import statistics
-import subprocess
 import sys
 import time
+from dataclasses import dataclass
 
 from benchmarks._figure import RATIO, ROUNDS, Figure
-from benchmarks._scene import scene
+from benchmarks._rounds import asking
+from benchmarks._scene import scene, vllm_python
 from matrix.contract import CLAUSES, Bench, Examples, Verdict
+from matrix.engines import ENVIRONMENT
 
 __all__ = ["figures"]
 
-_PAIR = "qwen3-4b-dflash-b16"
 _EXAMPLES = 20
 
 
+@dataclass(frozen=True)
+class _Subject:
+    """One engine and its bare loop."""
+
+    engine: str
+    python: str
+    pair: str
+    bare: str
+    target: float
+
+
 def figures() -> list[Figure]:
-    """The clause TAP-VALID against the bare loop, on the same examples, round by round."""
-    with scene(_PAIR) as bench:
-        rounds = [_round(bench, seed) for seed in range(ROUNDS)]
-        command = [sys.executable, "-W", "ignore", "-m", "benchmarks._bare"]
-        command += [bench.twin.target, bench.twin.draft]
-        examples = json.dumps([examples for _, examples in rounds])
-        out = subprocess.run(command, input=examples, check=True, stdout=subprocess.PIPE, text=True)
-    pairs = [
-        (whole / len(examples), bare / len(examples))
-        for (whole, examples), bare in zip(rounds, json.loads(out.stdout), strict=True)
-    ]
+    """The clause TAP-VALID against the bare loop, on the same examples, in turns."""
+    embedded = _Subject("transformers", sys.executable, "qwen3-4b-dflash-b16", "_bare", 2)
+    found = _measured(embedded)
+    if python := vllm_python():
+        found += _measured(_Subject("vllm", python, "tiny-qwen3", "_bare_vllm", 1.25))
+    return found
+
+
+def _measured(subject: _Subject) -> list[Figure]:
+    env = {**ENVIRONMENT[subject.engine], **os.environ}
+    with scene(subject.engine, subject.python, subject.pair) as bench:
+        twin, module = bench.twin, f"benchmarks.{subject.bare}"
+        pairs = []
+        with asking(subject.python, module, twin.target, twin.draft, env=env) as bare:
+            # Loads it, and pays for what is set up lazily.
+            bare([{"ids": bench.ids, "prompt": bench.prompts(6)[0]}])
+            for seed in range(ROUNDS):
+                whole, examples = _round(bench, seed)
+                pairs.append((whole / len(examples), bare(examples) / len(examples)))
+    name = f"fuzz example, {subject.engine}"
+    ratio = statistics.median(w / b for w, b in pairs)
     return [
-        Figure("fuzz example, whole harness", "ms", 1000 * statistics.median(w for w, _ in pairs)),
-        Figure("fuzz example, bare loop", "ms", 1000 * statistics.median(b for _, b in pairs)),
-        Figure(
-            "fuzz example, harness / bare", RATIO, statistics.median(w / b for w, b in pairs), 2
-        ),
+        Figure(f"{name}, whole harness", "ms", 1000 * statistics.median(w for w, _ in pairs)),
+        Figure(f"{name}, bare loop", "ms", 1000 * statistics.median(b for _, b in pairs)),
+        Figure(f"{name}, harness / bare", RATIO, ratio, subject.target),
     ]
 
 

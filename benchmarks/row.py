@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections import defaultdict
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from benchmarks._figure import RATIO, Figure
-from benchmarks._scene import cold_cache, plan
+from benchmarks._scene import cold_cache, plan, vllm_python
 from matrix.engines import Worker
 from matrix.reference import Reference
 from matrix.results import Outcome
@@ -23,24 +24,45 @@ _PAIR = "tiny-qwen3"
 
 
 def figures() -> list[Figure]:
-    """One cold row, split by whom the driver waited for; measured once, as a row takes its time."""
+    """A row on each engine; measured once, as a row takes its time."""
+    total, spent, judged = _row("transformers", sys.executable)
+    driver = total - sum(spent.values())
+    found = [
+        *_parts("transformers", total, spent, judged),
+        Figure("row, transformers, the driver itself / whole", RATIO, driver / total, 0.5),
+    ]
+    if python := vllm_python():
+        total, spent, judged = _row("vllm", python)
+        bare = sum(spent[part] for part in ("start", "engine calls", "reference"))
+        found += [
+            *_parts("vllm", total, spent, judged),
+            Figure("row, vllm, whole / start + calls + reference", RATIO, total / bare, 1.25),
+        ]
+    return found
+
+
+def _parts(engine: str, total: float, spent: dict[str, float], judged: int) -> list[Figure]:
+    """Where the seconds of a row went; the reference may work while an engine call runs."""
+    driver = total - sum(spent.values())
+    return [
+        Figure(f"row, {engine}, whole, cold", "s", total),
+        Figure(f"row, {engine}, a judged clause", "s", total / judged),
+        *(Figure(f"row, {engine}, {part}", "s", took) for part, took in sorted(spent.items())),
+        Figure(f"row, {engine}, the driver itself", "s", driver),
+    ]
+
+
+def _row(engine: str, python: str) -> tuple[float, dict[str, float], int]:
+    """Seconds of one cold row, the same by whom the driver waited for, and clauses judged."""
     with cold_cache() as folder, _timed() as spent:
         began = time.perf_counter()
         with (
             closing(Reference(folder / "reference.log")) as reference,
-            Session(plan(_PAIR, folder / "run"), "bench", reference) as session,
+            Session(plan(engine, python, _PAIR, folder / "run"), "bench", reference) as session,
         ):
             cells = session.run()
         total = time.perf_counter() - began
-    judged = sum(cell.outcome is not Outcome.SKIP for cell in cells)
-    rest = total - sum(spent.values())
-    return [
-        Figure("row, whole, cold", "s", total),
-        Figure("row, a judged clause", "s", total / judged),
-        *(Figure(f"row, {part}", "s", took) for part, took in sorted(spent.items())),
-        Figure("row, the driver itself", "s", rest),
-        Figure("row, the driver itself / whole", RATIO, rest / total, 0.5),
-    ]
+    return total, dict(spent), sum(cell.outcome is not Outcome.SKIP for cell in cells)
 
 
 @contextmanager

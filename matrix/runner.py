@@ -159,7 +159,9 @@ class Row:
             if "main" in bench.refused and settings != "main":
                 self._writer.skip(mine, Reason.START_FAILED, f"main: {bench.refused['main']}")
                 continue
-            if waiting and self._start(bench, settings, mine or waiting):
+            # What the whole platform refuses already without a draft is refused for all.
+            concerned = todo if settings == "plain" else mine or waiting
+            if waiting and self._start(bench, settings, concerned):
                 self._clauses(bench, mine, settings)
 
     def _go_on(self) -> None:

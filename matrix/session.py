@@ -55,7 +55,7 @@ class Session:
     plan: Plan
     run_id: str
     reference: Reference
-    """What is right; its process starts at the first question, and may serve several runs."""
+    """What is right; its process may serve several runs."""
     cells: list[Cell] = field(default_factory=list)
     _rows: list[Row] = field(default_factory=list)
     _spare: Worker | None = None
@@ -79,6 +79,8 @@ class Session:
     def run(self) -> list[Cell]:
         """Run every row, `slots` of them side by side; returns all cells."""
         with Journal(self.plan.out) as journal:
+            if not self.plan.engine_path:  # which is judged by no reference
+                self.reference.wake()
             identity, why = self._identify()
             journal.write(self._header(identity))
             for pair in self.plan.pairs:

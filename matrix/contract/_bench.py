@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -26,6 +27,10 @@ float32: its rounding (6e-8) grows at worst linearly with the operations in a re
 twins keep neighbouring layers at least ten times further apart. The half precisions are judged by
 the nearest layer, and this only bounds what is shown as margin.
 """
+
+
+_BESIDE = ThreadPoolExecutor(1, "reference")
+"""The reference answers one question at a time."""
 
 
 class Oracle(Protocol):
@@ -108,6 +113,11 @@ class Bench:
     tried: dict[str, tuple[Finding, ...]] = field(default_factory=dict)
     """What the running clause's search tried: canonical JSON of the input -> what it gave."""
 
+    _last: States | None = None
+    """The last states that were asked for: a sequence is judged in several places in a row."""
+    _ahead: tuple[tuple[int, ...], Future[States]] | None = None
+    """A sequence whose states were asked for before they are needed."""
+
     @property
     def tolerance(self) -> float:
         """Largest relative L2 distance of a right row at this dtype."""
@@ -137,7 +147,19 @@ class Bench:
 
     def states(self, tokens: Sequence[int], *, detail: bool = False) -> States:
         """The reference's layer states of a token sequence."""
-        return self.oracle.states(self.twin, list(tokens), detail=detail)
+        if detail:
+            return self.oracle.states(self.twin, list(tokens), detail=True)
+        if self._ahead is not None and self._ahead[0] == tuple(tokens):
+            return self._ahead[1].result()
+        if self._last is None or self._last.tokens != tuple(tokens):
+            self._last = self.oracle.states(self.twin, list(tokens))
+        return self._last
+
+    def expect(self, tokens: Sequence[int]) -> None:
+        """Have the reference work on a sequence while the engine does; `states` comes for it."""
+        if self._ahead is None or self._ahead[0] != tuple(tokens):
+            asked = _BESIDE.submit(self.oracle.states, self.twin, list(tokens))
+            self._ahead = tuple(tokens), asked
 
     def greedy(self, prompt: Sequence[int], max_tokens: int) -> GreedyRun:
         """The reference's greedy continuation."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -183,7 +183,9 @@ def judge(
         places: `handed`, `received` or both.
     """
     judged, wanted = Judged(), Wanted(tuple(ids), final)
+    prefill = tuple(kinds) == ("prefill",)
     for run in runs:
+        due = tuple(run.request.prompt) if prefill else run.sequence
         for kind in kinds:
             for place in places:
                 parts, found = observe(bench, run, kind, place, phase)
@@ -192,7 +194,7 @@ def judge(
                     if part.moved:
                         judged.findings += _taken_in_elsewhere(bench, run, part, wanted)
                 for group in _join([part for part in parts if not part.moved]):
-                    _judge_group(bench, run, runs, group, wanted, place, judged)
+                    _judge_group(bench, run, runs, group, wanted, place, due, judged)
                 if place == "handed" and not parts and not found:
                     judged.findings += _nothing(bench, run, kind, phase)
     judged.findings = merge(judged.findings)
@@ -216,11 +218,13 @@ def _judge_group(
     group: Sequence[Part],
     wanted: Wanted,
     place: str,
+    due: tuple[int, ...],
     judged: Judged,
 ) -> None:
+    """Compare with the states of `due`; what is wrong is named by those of the whole sequence."""
     seen = _whole(group)
     context = Context(
-        states=bench.states(run.sequence),
+        states=bench.states(due),
         asked=wanted.ids,
         final=wanted.final,
         tolerance=bench.tolerance,
@@ -228,7 +232,7 @@ def _judge_group(
     near = compare(seen, context)
     judged.rows += len(seen.planes[0]) if seen.planes else 0
     if near.worst >= judged.worst:
-        judged.worst, judged.planes = near.worst, [asdict(plane) for plane in near.planes]
+        judged.worst, judged.planes = near.worst, [{**vars(plane)} for plane in near.planes]
     if near.ok:
         return
     context = replace(

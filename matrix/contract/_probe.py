@@ -47,6 +47,7 @@ def probe(bench: Bench, ids: Any, prompt: Sequence[int], *, after: Any = None) -
                 bench.engine.reconfigure(ids)
         except EngineError as error:
             return Probe(ids, error=error)
+        bench.expect(prompt)
         # Two tokens: one from the prefill, and one verify step, before which the draft is called.
         run = bench.run(Request(list(prompt), 2), partial=True, ids=ids)[0]
         return Probe(ids, run, run.error, late=run.error is not None)

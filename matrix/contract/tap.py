@@ -90,13 +90,15 @@ def _delivered(
 
 def _leaked(bench: Bench, run: Run, ids: Sequence[int]) -> list[Finding]:
     """Planes of other layers beside all those asked for: an earlier configuration still acts."""
-    states = bench.states(run.sequence)
-    known = np.concatenate([states.embedding[None], states.layers])
     for forward in run.generation.forwards:
         planes, _ = split(forward.handed, bench.twin.width) or ((), "")
-        rows = min((len(plane) for plane in planes), default=0)
+        if len(planes) <= len(ids):
+            continue
+        states = bench.states(run.sequence)
+        known = np.concatenate([states.embedding[None], states.layers])
+        rows = min(len(plane) for plane in planes)
         right = known[:, forward.position :][:, :rows]
-        if not len(ids) < len(planes) or not 0 < rows <= right.shape[1]:
+        if not 0 < rows <= right.shape[1]:
             continue
         far = [[relative(plane[:rows], state).max() for state in right] for plane in planes]
         layers = [int(np.argmin(each)) - 1 for each in far]

@@ -38,6 +38,8 @@ MEMORY_CEILING_MB: Final = 8192
 """Resident megabytes, all processes of a worker together, above which it is ended."""
 
 _TICK: Final = 0.2
+_LOOK: Final = 0.5
+"""Seconds between two looks at a worker's memory, each of which reads all of /proc."""
 _PACKAGE: Final = Path(__file__).parents[1]
 # The engine's interpreter need not have this project installed: it is loaded by path, without
 # putting the driver's own site-packages (and so its torch) on the engine's path.
@@ -87,6 +89,10 @@ class Worker:
     memory_mb: float = MEMORY_CEILING_MB
     peak_mb: float = 0.0
     gone: WorkerGone | None = None
+    _look: float = 0.0
+    """When (`time.monotonic`) the memory is looked at again."""
+    _counted: tuple[int, int] = (0, 0)
+    """Bytes of the log that were read for `log_line`, and lines in them."""
 
     def __post_init__(self) -> None:
         """Start guard and worker; returns before the worker's imports are done."""
@@ -123,8 +129,13 @@ class Worker:
 
     def log_line(self) -> int:
         """Number of lines that the log has now."""
+        read, lines = self._counted
         with self.log.open("rb") as log:
-            return sum(part.count(b"\n") for part in iter(lambda: log.read(1 << 20), b""))
+            log.seek(read)
+            while part := log.read(1 << 20):
+                read, lines = read + len(part), lines + part.count(b"\n")
+        self._counted = read, lines
+        return lines
 
     def call(self, method: str, *args: Any, returns: type[T], deadline: float) -> T:
         """Call `method` in the worker; `deadline` is in seconds."""
@@ -204,13 +215,16 @@ class Worker:
         return bytes(parts)
 
     def _check(self, method: str, until: float, deadline: float) -> None:
-        now_mb = resident_mb(_guard.descendants(self.pid))
-        self.peak_mb = max(self.peak_mb, now_mb)
-        if now_mb > self.memory_mb:
-            raise self._end(
-                "oom", f"{now_mb:.0f} MB resident in {method}, ceiling {self.memory_mb:.0f} MB"
-            )
-        if time.monotonic() > until:
+        now = time.monotonic()
+        if now >= self._look:
+            self._look = now + _LOOK
+            now_mb = resident_mb(_guard.descendants(self.pid))
+            self.peak_mb = max(self.peak_mb, now_mb)
+            if now_mb > self.memory_mb:
+                raise self._end(
+                    "oom", f"{now_mb:.0f} MB resident in {method}, ceiling {self.memory_mb:.0f} MB"
+                )
+        if now > until:
             self._dump_stacks()
             raise self._end("timeout", f"no answer to {method} within {deadline:g} s")
 

@@ -90,6 +90,7 @@ class Watch:
         self._taken: dict[str, Taken] = {}
         self._metadata: Any = None
         self._fc_in: torch.Tensor | None = None
+        self._fc_hook: Any = None
         self._context: list[int] = []
         """Per request: positions from here on are the draft's own, not context."""
         _wrap(runner, "execute_model", self._executing)
@@ -102,12 +103,14 @@ class Watch:
             self.watch_fc(drafter.model.model.fc)
 
     def watch_fc(self, fc: torch.nn.Module) -> None:
-        """Look at what goes into the draft's first projection."""
+        """Look at what goes into the draft's first projection, this one and no other."""
 
         def before(module: torch.nn.Module, args: tuple[Any, ...]) -> None:
             self._fc_in = args[0]
 
-        fc.register_forward_pre_hook(before)
+        if self._fc_hook is not None:  # the projection of the start comes back again and again
+            self._fc_hook.remove()
+        self._fc_hook = fc.register_forward_pre_hook(before)
 
     def _executing(self, original: Any, scheduled: Any, *args: Any, **kwargs: Any) -> Any:
         self._scheduled, self._taken, self._segments = scheduled, {}, []

@@ -35,6 +35,11 @@ class Reference:
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _worker: Worker | None = None
 
+    def wake(self) -> None:
+        """Start the process and return at once: its imports take as long as an engine's."""
+        with self._lock:
+            self._running()
+
     def identify(self) -> dict[str, str]:
         """Versions of its python, torch and transformers."""
         return self._call("identify", returns=dict[str, str])
@@ -63,9 +68,12 @@ class Reference:
 
     def _call(self, method: str, *args: Any, returns: type[T]) -> T:
         with self._lock:
-            if self._worker is None or self._worker.gone:
-                self._worker = Worker("reference", self.log, self.python)
             try:
-                return self._worker.call(method, *args, returns=returns, deadline=self.deadline)
+                return self._running().call(method, *args, returns=returns, deadline=self.deadline)
             except (EngineError, WorkerGone) as error:
                 raise ReferenceFailed(f"reference: {method}: {error}") from error
+
+    def _running(self) -> Worker:
+        if self._worker is None or self._worker.gone:
+            self._worker = Worker("reference", self.log, self.python)
+        return self._worker

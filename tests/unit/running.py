@@ -81,6 +81,9 @@ class FakeReference(fake_engine.FakeOracle):
     def __init__(self, log: Path | None = None) -> None:
         self.log = log
 
+    def wake(self) -> None:
+        return None
+
     def twin(self, pair: Pair, dtype: str) -> Twin:
         return fake_engine.TWIN
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from running import QUICK, Ran, injected, plan
+from running import PAIR, QUICK, Ran, injected, plan
 
 from matrix import _examples
 from matrix.contract import CLAUSES
@@ -43,14 +43,25 @@ def expectation(**values: Any) -> Expectation:
     return Expectation(**{**common, **values})
 
 
+ASKED = [key for key, clause in CLAUSES.items() if clause.settings[-1] in ("plain", "main")]
+"""The clauses whose starts every row asks for."""
+
+
 # --- healthy -----------------------------------------------------------------------------------
 
 
 def test_a_healthy_engine_passes_every_clause_in_one_start_a_setting(tmp_path: Path) -> None:
-    ran = Ran(plan(tmp_path, max_examples=3))
+    asking = replace(PAIR, starts=("public", "tp2", "pp2"))
+    ran = Ran(replace(plan(tmp_path, max_examples=3), pairs=(asking,)))
     assert ran.judged == dict.fromkeys(CLAUSES, P)
-    assert list(ran.judged) == list(CLAUSES)
-    assert ran.starts == [("plain", P), ("main", P)]
+    assert ran.starts == [(name, P) for name in ("plain", "main", "public", "tp2", "pp2")]
+
+
+def test_a_start_that_the_row_does_not_ask_for_is_not_made(tmp_path: Path) -> None:
+    ran = Ran(plan(tmp_path, "AUX-TP", "START-SPEC"))
+    assert ran.cells["AUX-TP"].reason_code is Reason.NOT_APPLICABLE
+    assert ran.cells["AUX-TP"].detail == "the row asks for no start `tp2`"
+    assert ran.starts == [("main", P)]
 
 
 def test_without_a_clause_that_needs_it_there_is_no_plain_start(tmp_path: Path) -> None:
@@ -155,7 +166,7 @@ def test_a_refused_start_is_a_fault_and_the_rest_of_the_row_is_skipped(tmp_path:
     assert (load.outcome, load.fault) == (Outcome.FAIL, Fault.START_REFUSED)
     assert load.detail == "ValueError: the fc has 2 planes"
     assert ran.cells["START-PLAIN"].outcome is P
-    rest = [cell for key, cell in ran.cells.items() if key not in ("START-LOAD", "START-PLAIN")]
+    rest = [ran.cells[key] for key in ASKED if key not in ("START-LOAD", "START-PLAIN")]
     assert {(cell.outcome, cell.reason_code) for cell in rest} == {
         (Outcome.SKIP, Reason.START_FAILED)
     }
@@ -317,7 +328,7 @@ def test_a_private_name_that_is_gone_is_one_error(tmp_path: Path) -> None:
     assert cells["START-PLAIN"].outcome is P
     assert cells["START-DECODE"].outcome is Outcome.ERROR
     assert cells["START-DECODE"].detail == "adapter: runner.drafter is gone"
-    rest = list(cells)[list(CLAUSES).index("START-DECODE") + 1 :]
+    rest = ASKED[ASKED.index("START-DECODE") + 1 :]
     assert {cells[key].reason_code for key in rest} == {Reason.ENGINE_GONE}
     assert [cell.outcome for cell in cells.values()].count(Outcome.ERROR) == 1
     assert ran.starts == [("plain", P), ("main", P)]

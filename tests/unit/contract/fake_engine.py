@@ -324,7 +324,9 @@ class FakeEngine:
         self.capturing = spec.draft is not None
         self.speculative = self.capturing and not self.needs_gpu
         self.ids = self.resolve(list(ROW_IDS))
-        return Started(self.target, needs_gpu=self.needs_gpu if spec.draft else {})
+        held = [[n + 1 for n in self.ids]] * (2 if spec.settings in ("tp2", "pp2") else 1)
+        needs_gpu = self.needs_gpu if spec.draft else {}
+        return Started(self.target, needs_gpu=needs_gpu, boundaries=held)
 
     def hook(self) -> Hook:
         """See `Engine`."""

@@ -48,12 +48,15 @@ def values(hint: Any) -> st.SearchStrategy[Any]:
         return DATA
     if hint is int:
         return NUMBERS
+    if hint is float:
+        return st.floats(allow_nan=False)  # it isn't equal to itself
     if origin is list:
         return st.lists(values(info[0]), max_size=3)
     if origin is tuple:
         return st.lists(values(info[0]), max_size=3).map(tuple)
     if origin is dict:
-        return st.dictionaries(st.text(max_size=5), values(info[1]), max_size=3)
+        keys = st.text(max_size=5) if info[0] is str else values(info[0])
+        return st.dictionaries(keys, values(info[1]), max_size=3)
     if isinstance(hint, type) and issubclass(hint, msgspec.Struct):
         return messages(hint)
     if info:
