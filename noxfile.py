@@ -95,7 +95,7 @@ def sglang(session: nox.Session) -> None:
     engine = ["--engine", "sglang", "--python", f"sglang={python}"]
     session.run("dflash-matrix", "run", *args, *engine, env=THREADS)
     if not session.posargs:
-        env = {**THREADS, "MATRIX_SGLANG_PYTHON": str(python)}
+        env = {**THREADS, "DFLASH_MATRIX_PYTHON_SGLANG": str(python)}
         session.run("pytest", "-n", "2", "tests/meta/test_planted_sglang.py", env=env)
 
 
@@ -109,7 +109,7 @@ def vllm(session: nox.Session) -> None:
     session.install("-e", ".[embedded]", *group("test"))
     python = engine_python(session, "vllm", VLLM)
     engine = ["--engine", "vllm", "--python", f"vllm={python}"]
-    env = {**THREADS, "DFLASH_MATRIX_VLLM": str(python)}
+    env = {**THREADS, "DFLASH_MATRIX_PYTHON_VLLM": str(python)}
     match session.posargs:
         case ["drill", *args]:
             session.run("pytest", "-n", "2", "tests/meta", "-k", "vllm", *args, env=env)
@@ -172,7 +172,7 @@ def scan_accuracy(session: nox.Session) -> None:
 def bench(session: nox.Session) -> None:
     """Measure the harness, each figure beside its target; writes reports/bench.json.
 
-    Figures on vLLM are measured where DFLASH_MATRIX_VLLM names the interpreter of an environment
+    Figures on vLLM are measured where DFLASH_MATRIX_PYTHON_VLLM names the interpreter of an environment
     that has it, as `nox -s vllm` makes one; else a line says that they are left out.
     """
     session.install("-e", ".[embedded]")

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["cold_cache", "plan", "scene", "vllm_python"]
 
 _TINY = Path("fixtures/rows/tiny.toml")
-_VLLM = "DFLASH_MATRIX_VLLM"
+_VLLM = "DFLASH_MATRIX_PYTHON_VLLM"
 
 
 def vllm_python() -> str | None:

@@ -19,6 +19,7 @@ __all__ = [
     "OUTER",
     "PATTERNS",
     "TARGET",
+    "UNDECLARED",
     "VISION",
     "VOCAB",
     "WINDOW",
@@ -125,6 +126,11 @@ _GEMMA4: Final[Mapping[str, Any]] = MappingProxyType(
     {"hidden_size_per_layer_input": 0, "pad_token_id": 0}
 )
 
+UNDECLARED: Final[Mapping[str, Mapping[str, Any]]] = MappingProxyType(
+    {"Qwen3MoeForCausalLM": {"head_dim": 32}}
+)
+"""What an architecture's model and engines read, though its config class has no field for it."""
+
 ARCHITECTURES: Final[Mapping[str, Mapping[str, Any]]] = MappingProxyType(
     {
         "Qwen3_5ForCausalLM": _QWEN3_5,
@@ -136,7 +142,7 @@ ARCHITECTURES: Final[Mapping[str, Mapping[str, Any]]] = MappingProxyType(
             "num_attention_heads": 2,
             "num_key_value_heads": 1,
         },
-        "Qwen3MoeForCausalLM": {"norm_topk_prob": True, "head_dim": 32},
+        "Qwen3MoeForCausalLM": {"norm_topk_prob": True},
         # Its rope stretches a context of 4,096 by 32.
         "GptOssForCausalLM": {"max_position_embeddings": 131072, "intermediate_size": 32},
         "LagunaForCausalLM": {"gating": "per-head"},

@@ -20,6 +20,7 @@ from matrix.twins._fields import (
     OUTER,
     PATTERNS,
     TARGET,
+    UNDECLARED,
     VISION,
     VOCAB,
     WINDOW,
@@ -88,7 +89,8 @@ def recipe(pair: Pair) -> dict[str, Any]:
     """
     if why := lacking(pair):
         raise TwinError(f"{pair.key}: {why}")
-    overrides = {"overrides": dict(pair.hf_overrides)} if pair.hf_overrides else {}
+    changes = {**UNDECLARED.get(pair.arch, {}), **pair.hf_overrides}
+    overrides = {"overrides": changes} if changes else {}
     return {
         "version": VERSION,
         "arch": pair.arch,

@@ -47,7 +47,7 @@ SUBJECTS = {
     subject.name: subject
     for subject in (
         Subject("transformers", sys.executable, Deadlines(call=20.0), 2500.0, 20),
-        Subject("vllm", os.environ.get("DFLASH_MATRIX_VLLM"), Deadlines(), 6000.0, 20),
+        Subject("vllm", os.environ.get("DFLASH_MATRIX_PYTHON_VLLM"), Deadlines(), 6000.0, 20),
     )
 }
 

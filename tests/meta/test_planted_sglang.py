@@ -1,6 +1,6 @@
 """Faults planted in a real SGLang, which lives in an environment of its own.
 
-`MATRIX_SGLANG_PYTHON` names its interpreter; `nox -s sglang` sets it.
+`DFLASH_MATRIX_PYTHON_SGLANG` names its interpreter; `nox -s sglang` sets it.
 """
 
 from __future__ import annotations
@@ -39,12 +39,14 @@ JUDGED = frozenset(
     }
 )
 """The clauses of a drill: one of each kind, so that it takes seconds."""
-PYTHON = os.environ.get("MATRIX_SGLANG_PYTHON", "")
+PYTHON = os.environ.get("DFLASH_MATRIX_PYTHON_SGLANG", "")
 
 FAULTS = [file for file in planted("planted", ENGINE) if file.stem != "worker_killed"]
 """The other one has a test of its own."""
 
-with_sglang = pytest.mark.skipif(not PYTHON, reason="MATRIX_SGLANG_PYTHON names no interpreter")
+with_sglang = pytest.mark.skipif(
+    not PYTHON, reason="DFLASH_MATRIX_PYTHON_SGLANG names no interpreter"
+)
 
 
 def drilled(
