@@ -243,8 +243,10 @@ class Row:
     def _clauses(self, bench: Bench, todo: list[Clause], settings: str) -> None:
         left = [clause for clause in todo if not self._writer.done(clause)]
         while left:
-            clause = left[0]
             refusal = bench.refused.get(settings)
+            # Of a refused start its own clause is judged, wherever it stands.
+            left.sort(key=lambda clause: refusal is None or clause.id != STARTS.get(settings))
+            clause = left[0]
             if refusal is not None and clause.id != STARTS.get(settings):
                 self._writer.skip(left, Reason.START_FAILED, f"start refused: {refusal}")
                 return

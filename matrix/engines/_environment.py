@@ -24,8 +24,6 @@ ENVIRONMENT: Final[Mapping[str, Mapping[str, str]]] = {
         # Even an eager start compiles some helpers, in each rank anew, for up to a minute.
         "TORCHDYNAMO_DISABLE": "1",
         "VLLM_HOST_IP": "127.0.0.1",
-        # Ranks must know this package, and whatever was planted: they are copies of the worker.
-        "VLLM_WORKER_MULTIPROC_METHOD": "fork",
     },
 }
 """Engine -> variables."""

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 import tempfile
+from pathlib import Path
 from typing import Any, Final
 
 from transformers import AutoConfig
 from vllm.platforms import current_platform
 
+import matrix
 from matrix.engines._messages import Array, StartSpec
 from matrix.engines._tensors import array
 from matrix.engines._vllm_ranks import EXTENSION
@@ -65,6 +68,7 @@ def arguments(spec: StartSpec, boundaries: list[int]) -> dict[str, Any]:
     }
     if max(meant["tensor_parallel_size"], meant["pipeline_parallel_size"]) > 1:
         given["distributed_executor_backend"] = "mp"
+        _on_path()
         given["worker_extension_cls"] = EXTENSION
     if spec.settings == "public":
         given |= _public(boundaries)
@@ -76,6 +80,13 @@ def arguments(spec: StartSpec, boundaries: list[int]) -> dict[str, Any]:
             "num_speculative_tokens": spec.drafts,
         }
     return given | _limits(spec) | spec.args
+
+
+def _on_path() -> None:
+    """Let the ranks import this package and nothing beside it: they are handed this path."""
+    folder = Path(tempfile.mkdtemp(prefix="dflash-matrix-"))
+    (folder / "matrix").symlink_to(Path(matrix.__file__).parent)
+    sys.path.append(str(folder))
 
 
 def _limits(spec: StartSpec) -> dict[str, Any]:

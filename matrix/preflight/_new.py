@@ -53,6 +53,7 @@ def row(pair: Subject, taken: Mapping[str, Pair]) -> str:
         "layout": facts.layout,
         "hidden_size": target.hidden_size,
         "vocab_size": target.vocab_size,
+        "streams": pair.facts.streams if pair.facts.streams > 1 else None,
         "width_factor": _factor(pair),
         "block_size": facts.block_size,
         "mask_token_id": facts.mask_token_id,
