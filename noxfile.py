@@ -117,7 +117,7 @@ def vllm(session: nox.Session) -> None:
             session.run("dflash-matrix", "run", *args, *engine, env=env)
         case _:
             for args in VLLM["runs"]:
-                session.run("dflash-matrix", "run", *args, *engine, "--slots", "2", env=env)
+                session.run("dflash-matrix", "run", *args, *engine, "--slots", "1", env=env)
             founding_case(session, engine)
             session.run("pytest", "-n", "2", "tests/meta", "-k", "vllm and ci", env=env)
 
