@@ -85,18 +85,23 @@ def matrix(session: nox.Session) -> None:
 
 @nox.session
 def sglang(session: nox.Session) -> None:
-    """Judge small and real rows on SGLang in an environment of its own, then plant faults in it.
+    """Judge small and real rows on SGLang in an environment of its own.
 
-    Arguments are those of `dflash-matrix run`, in place of the rows; no faults are planted then.
+    `-- drill` plants faults in it instead; other arguments are those of `dflash-matrix run`, in
+    place of the rows.
     """
     session.install("-e", ".[embedded]", *group("test"))
     python = engine_python(session, "sglang", SGLANG)
-    args = session.posargs or [*SGLANG["pairs"], *SGLANG["options"]]
     engine = ["--engine", "sglang", "--python", f"sglang={python}"]
-    session.run("dflash-matrix", "run", *args, *engine, env=THREADS)
-    if not session.posargs:
-        env = {**THREADS, "DFLASH_MATRIX_PYTHON_SGLANG": str(python)}
-        session.run("pytest", "-n", "2", "tests/meta/test_planted_sglang.py", env=env)
+    match session.posargs:
+        case ["drill", *args]:
+            env = {**THREADS, "DFLASH_MATRIX_PYTHON_SGLANG": str(python)}
+            session.run("pytest", "-n", "2", "tests/meta/test_planted_sglang.py", *args, env=env)
+        case [_, *_] as args:
+            session.run("dflash-matrix", "run", *args, *engine, env=THREADS)
+        case _:
+            args = [*SGLANG["pairs"], *SGLANG["options"]]
+            session.run("dflash-matrix", "run", *args, *engine, env=THREADS)
 
 
 @nox.session
