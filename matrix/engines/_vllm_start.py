@@ -10,7 +10,6 @@ from typing import Any, Final
 from transformers import AutoConfig
 from vllm.platforms import current_platform
 
-import matrix
 from matrix.engines._messages import Array, StartSpec
 from matrix.engines._tensors import array
 from matrix.engines._vllm_ranks import EXTENSION
@@ -22,6 +21,8 @@ CHUNK: Final = 64
 """Tokens of one step: small enough that short prompts are prefilled in chunks."""
 BLOCK: Final = 32
 """Cache block; the CPU takes multiples of 32, and short prompts must fill one."""
+
+_PACKAGE: Final = Path(__file__).parents[1]
 
 _COMMON: Final[dict[str, Any]] = {
     "runner": "v1/worker/gpu_model_runner",
@@ -85,7 +86,7 @@ def arguments(spec: StartSpec, boundaries: list[int]) -> dict[str, Any]:
 def _on_path() -> None:
     """Let the ranks import this package and nothing beside it: they are handed this path."""
     folder = Path(tempfile.mkdtemp(prefix="dflash-matrix-"))
-    (folder / "matrix").symlink_to(Path(matrix.__file__).parent)
+    (folder / "matrix").symlink_to(_PACKAGE)
     sys.path.append(str(folder))
 
 

@@ -25,6 +25,11 @@ class Hub:
     """Path and headers of every request."""
     url: str = ""
 
+    @property
+    def fetched(self) -> list[str]:
+        """Paths of the files asked for; the library has a question of its own once a day."""
+        return [path for path, _ in self.asked if "/resolve/" in path]
+
     def put(self, repo: str, file: str, content: Any) -> None:
         """Serve a file; a table becomes JSON."""
         if isinstance(content, dict):

@@ -67,7 +67,7 @@ def test_config_tokenizer_and_header_are_all_that_is_fetched(hub: Hub) -> None:
     assert (target.hub, target.revision, target.tokenizer) == (True, COMMIT, {"pad_token": "<pad>"})
     assert draft.tensors is not None
     assert draft.tensors["fc.weight"].shape == (2560, 12800)
-    paths = [path.rpartition("/")[2] for path, _ in hub.asked if "/resolve/" in path]
+    paths = [path.rpartition("/")[2] for path in hub.fetched]
     wanted = ["config.json", "tokenizer_config.json", "config.json"]
     assert paths == [*wanted, "model.safetensors.index.json", "model.safetensors"]
     assert {
@@ -77,14 +77,14 @@ def test_config_tokenizer_and_header_are_all_that_is_fetched(hub: Hub) -> None:
 
 def test_later_files_come_from_the_same_commit(hub: Hub) -> None:
     open_draft(f"{DRAFT}@main")
-    assert hub.asked[0][0] == f"/{DRAFT}/resolve/main/config.json"
-    assert {path.split("/")[4] for path, _ in hub.asked[1:]} == {COMMIT}
+    assert hub.fetched[0] == f"/{DRAFT}/resolve/main/config.json"
+    assert {path.split("/")[4] for path in hub.fetched[1:]} == {COMMIT}
 
 
 def test_a_folder_of_a_repository_is_a_side(hub: Hub) -> None:
     hub.put(DRAFT, "dflash/config.json", configs("nested")[1])
     assert open_draft(f"{DRAFT}/dflash@v1").name == f"{DRAFT}/dflash"
-    assert hub.asked[0][0] == f"/{DRAFT}/resolve/v1/dflash/config.json"
+    assert hub.fetched[0] == f"/{DRAFT}/resolve/v1/dflash/config.json"
 
 
 def test_a_header_longer_than_the_first_read_is_read_whole(hub: Hub) -> None:
