@@ -157,7 +157,7 @@ class SglangClasses:
         """There is no engine to ask."""
         raise AdapterError(_NOT_STARTED)
 
-    def resolve(self, config: dict[str, Any]) -> dict[str, Any]:
+    def resolvers(self, config: dict[str, Any]) -> dict[str, Any]:
         """There is no engine to ask."""
         raise AdapterError(_NOT_STARTED)
 

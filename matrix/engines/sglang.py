@@ -173,7 +173,7 @@ class SglangEngine:
         """Not read yet."""
         raise AdapterError(_LACKS["counters"])
 
-    def resolve(self, config: dict[str, Any]) -> dict[str, Any]:
+    def resolvers(self, config: dict[str, Any]) -> dict[str, Any]:
         """There is one runner, so there is nothing to compare."""
         raise AdapterError(_LACKS["runners"])
 
