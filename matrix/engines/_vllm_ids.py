@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import json
 import sys
-from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -26,6 +24,7 @@ class Ids:
         self.config = runner.speculative_config.draft_model_config.hf_config
         self.draft = runner.drafter.model.model
         self._fc, self._settings = self.draft.fc, copy.deepcopy(_keys(self.config))
+        self._planes = len(runner._get_eagle3_aux_layers_from_config() or ())
 
     def boundaries(self) -> tuple[int, ...]:
         """What the target's body holds to capture."""
@@ -56,17 +55,13 @@ class Ids:
             prefix=started.prefix,
             return_bias=False,
         )
-        width = started.input_size // len(self._resolved())
+        width = started.input_size // self._planes
         columns = started.input_size if planes is None else planes * width
         torch.manual_seed(0)
         weight = torch.randn(started.output_size, columns, dtype=started.params_dtype) * 0.02
         fc.weight.weight_loader(fc.weight, weight)
         fc.quant_method.process_weights_after_loading(fc)
         return fc.to(next(self.draft.parameters()).device)
-
-    def _resolved(self) -> tuple[Any, ...]:
-        with _as_started(self.config, self._settings):
-            return tuple(self.runner._get_eagle3_aux_layers_from_config() or ())
 
 
 def resolve(runner: Any, config: dict[str, Any]) -> dict[str, Any]:
@@ -114,16 +109,6 @@ def _restore(config: Any, values: dict[str, Any]) -> None:
             setattr(config, key, copy.deepcopy(values[key]))
         elif key in vars(config):
             delattr(config, key)
-
-
-@contextlib.contextmanager
-def _as_started(config: Any, values: dict[str, Any]) -> Iterator[None]:
-    now = copy.deepcopy(_keys(config))
-    _restore(config, values)
-    try:
-        yield
-    finally:
-        _restore(config, now)
 
 
 def _asked(config: Any) -> Any:

@@ -179,14 +179,14 @@ class VllmEngine:
 
         Where there is no accelerator its write dies.
         """
-        if torch.cuda.is_available():
-            self.llm.generate(TokensPrompt(prompt_token_ids=[1]), SamplingParams(max_tokens=1))
-            return
+        accelerated = torch.cuda.is_available()
         try:
             self.llm.generate(TokensPrompt(prompt_token_ids=[1]), SamplingParams(max_tokens=1))
         except Exception as failure:
+            if accelerated:
+                raise
             raise PlatformRefused(type(failure).__name__, str(failure)) from failure
-        if error is not None:
+        if error is not None and not accelerated:
             raise PlatformRefused(error.type_name, error.text, error.trace)
 
     def counters(self) -> Counters:
