@@ -59,6 +59,11 @@ class Run:
         return EngineError(raised.type_name, raised.text, raised.trace) if raised else None
 
     @property
+    def accepted(self) -> dict[int, int]:
+        """Drafts accepted, by the position of the step's anchor."""
+        return {step.position: step.accepted for step in self.generation.steps}
+
+    @property
     def sequence(self) -> tuple[int, ...]:
         """Prompt and emitted tokens."""
         return (*self.request.prompt, *self.generation.tokens)

@@ -35,7 +35,7 @@ def logits_off(bench: Bench, runs: Sequence[Run]) -> tuple[Off, Off]:
     prefill, verify = Off(), Off()
     for run in runs:
         right = bench.states(run.sequence).logits
-        accepted = {step.position: step.accepted for step in run.generation.steps}
+        accepted = run.accepted
         for part in run.generation.logits:
             off = verify if part.position in accepted else prefill
             got = part.rows.numpy()

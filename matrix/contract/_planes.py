@@ -74,7 +74,7 @@ def _rows_due(run: Run, kind: Kind) -> Iterator[tuple[int, Forward, int, int]]:
 
     The last number is that of the accepted rows: a cut leaves fewer that can be compared.
     """
-    accepted = {step.position: step.accepted for step in run.generation.steps}
+    accepted = run.accepted
     forwards, end = run.generation.forwards, len(run.sequence)
     starts = [forward.position for forward in forwards if forward.kind == "prefill"]
     # A chunk of a prefill ends where the next one begins.

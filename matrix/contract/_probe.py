@@ -16,7 +16,7 @@ from matrix.engines import Request
 from matrix.errors import EngineError
 from matrix.faults import Fault
 
-__all__ = ["Probe", "probe", "refusal", "tapped"]
+__all__ = ["Probe", "names_the_ids", "probe", "refusal", "tapped"]
 
 _NAMES_IDS = re.compile(r"layer[ _-]ids?|target_layer_ids", re.IGNORECASE)
 

@@ -11,9 +11,10 @@ import numpy as np
 from matrix.contract._bench import Bench
 from matrix.contract._clause import Finding, Skip, Verdict, clause
 from matrix.contract._planes import judge
+from matrix.contract._probe import names_the_ids
 from matrix.engines import Array, Probed, Request
 from matrix.faults import Fault, Severity
-from matrix.registry import load
+from matrix.registry import PAIRS
 
 __all__ = [
     "hook_none",
@@ -174,7 +175,7 @@ def hook_none(bench: Bench) -> Verdict | Skip:
         found = (Finding(Fault.TAP_GUESS, f"None: the hook set {done.reached}"),)
     elif done.refused is None:
         found = (Finding(Fault.TAP_LATE, "None: the hook says nothing, and sets nothing"),)
-    elif not _names_ids(_said(done)):
+    elif not names_the_ids(_said(done), None):
         text = f"None: the refusal doesn't say what is missing: {_said(done)}"
         found = (Finding(Fault.TAP_UNCLEAR, text),)
     return Verdict(found, expected="a refusal that names the ids", actual=_became(done))
@@ -215,10 +216,6 @@ def _probe(bench: Bench, ids: Any, *, last_rank: bool = True) -> Probed | Skip:
     return Skip("not-applicable", f"undecided: {done.undecided}") if done.undecided else done
 
 
-def _names_ids(said: str) -> bool:
-    return bool(re.search(r"layer|target_layer_ids", said, re.IGNORECASE))
-
-
 def _said(done: Probed) -> str:
     assert done.refused is not None, "only for what was refused"
     return f"{done.refused.type_name}: {done.refused.text}"
@@ -242,7 +239,7 @@ def hook_runner_split(bench: Bench) -> Verdict:
     A runner that is one off all along has that name; any other split has its own. A layout that no
     public pair has is a missing guard; one that some pair has is wrong.
     """
-    public = {pair.layout for pair in load(()).select((), "real")}
+    public = {pair.layout for pair in PAIRS if pair.kind == "real"}
     only = (bench.examples.only or {}).get("layout")
     said = {
         name: bench.engine.resolvers(dict(keys))

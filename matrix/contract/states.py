@@ -19,7 +19,7 @@ from matrix.contract._fuzz import fuzz
 from matrix.contract._inputs import continuation, forced, forcing
 from matrix.contract._logits import logit_tolerance, logits_off
 from matrix.contract._lossless import differing
-from matrix.contract._planes import Judged, Kind, death, judge, merge, verdict
+from matrix.contract._planes import Final, Judged, Kind, death, judge, merge, verdict
 from matrix.engines import Forward, Inject, Request
 from matrix.errors import HarnessError
 from matrix.faults import GIVES, Fault, Phase
@@ -41,7 +41,7 @@ __all__ = [
 _COUNTS = frozenset({Fault.PLANE_MISSING, Fault.HOOK_HOLLOW, Fault.UNPACK_MISMATCH})
 
 
-def _final(bench: Bench) -> str:
+def _final(bench: Bench) -> Final:
     """What the row says of its last-layer tap; unknown counts either as right."""
     return "either" if bench.pair.final_tap == "unknown" else bench.pair.final_tap
 
@@ -55,7 +55,7 @@ def _judged(
 ) -> tuple[Judged, list[Run]]:
     """Run the requests and judge their planes; what was seen before the engine raised counts."""
     runs = bench.run(*requests, partial=True)
-    judged = judge(bench, runs, bench.ids, kinds=kinds, phase=phase, final=_final(bench))  # type: ignore[arg-type]
+    judged = judge(bench, runs, bench.ids, kinds=kinds, phase=phase, final=_final(bench))
     for run in runs:
         if run.error is not None and not judged.findings:
             judged.findings += death(bench, run.error, GIVES[clause_id])
@@ -294,9 +294,9 @@ def aux_public(bench: Bench) -> Verdict:
     runs = bench.run(*(Request(prompt, 2) for prompt in bench.prompts(5, 17, 40)))
     if not all(run.generation.public for run in runs):
         raise HarnessError("the public way gave no planes: the clause saw nothing")
-    both = judge(bench, runs, bench.ids, final=_final(bench), places=("handed",))  # type: ignore[arg-type]
+    both = judge(bench, runs, bench.ids, final=_final(bench), places=("handed",))
     shown = [_as_handed(run, [Forward("prefill", 0, run.generation.public)]) for run in runs]
-    public = judge(bench, shown, bench.ids, final=_final(bench), places=("handed",))  # type: ignore[arg-type]
+    public = judge(bench, shown, bench.ids, final=_final(bench), places=("handed",))
     both.findings = merge(
         [*both.findings, *(_placed(f, "the public way: ") for f in public.findings)]
     )
@@ -329,7 +329,7 @@ def aux_tp(bench: Bench) -> Verdict | Skip:
     worst, found = Judged(), list[list[Finding]]()
     for rank in range(2):
         mine = [_as_handed(run, run.generation.ranks[rank]) for run in runs]
-        judged = judge(bench, mine, bench.ids, final=_final(bench), places=("handed",))  # type: ignore[arg-type]
+        judged = judge(bench, mine, bench.ids, final=_final(bench), places=("handed",))
         worst.take(judged)
         found.append([_placed(f, f"rank {rank}: ") for f in judged.findings])
     labels = [{finding.label for finding in each} for each in found]

@@ -19,7 +19,7 @@ import msgspec
 from matrix.engines._messages import Call, Failed, Raised, Reply
 from matrix.errors import EngineError, HarnessError, PlatformRefused
 
-__all__ = ["HEADER", "decode_reply", "encode_call", "frame", "raised", "serve"]
+__all__ = ["HEADER", "decode_reply", "encode_call", "engine_raised", "frame", "raised", "serve"]
 
 HEADER = 8
 """Bytes of a frame's length prefix, big-endian."""
@@ -94,6 +94,18 @@ def raised(error: Exception) -> Raised | Failed:
     if traceback.extract_tb(error.__traceback__)[-1].filename.startswith(_OURS):
         return Failed("AdapterError", f"adapter: {type(error).__name__}: {error}", trace)
     return Raised(type(error).__name__, str(error), trace)
+
+
+def engine_raised(error: Exception) -> Raised:
+    """What the engine raised under an adapter, for a generation that keeps what was seen before.
+
+    Raises:
+        Exception: `error` itself, when one of our own lines raised it.
+    """
+    said = raised(error)
+    if isinstance(said, Failed):
+        raise error
+    return said
 
 
 def serve(target: object, calls: int, replies: int) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import platform
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Final
@@ -14,27 +13,16 @@ from matrix.engines._standins._place import IN_PLACE  # isort: split
 from sglang.srt.models.registry import ModelRegistry
 from sglang.srt.speculative.dflash_utils import parse_dflash_draft_config
 
-from matrix.engines._messages import (
-    Counters,
-    Failed,
-    Generation,
-    Hook,
-    Identity,
-    Probed,
-    Request,
-    Started,
-    StartSpec,
-)
-from matrix.engines._protocol import CAPABILITIES
-from matrix.engines._rpc import raised
+from matrix.engines._classes import ClassEngine
+from matrix.engines._messages import Hook, Probed
+from matrix.engines._rpc import engine_raised
 from matrix.engines._sglang_probe import made_up, reached, standin
 from matrix.errors import AdapterError, EngineError
 from matrix.scan import Architecture, Source, installed, open_source, scan
 
-__all__ = ["Classes", "SglangClasses"]
+__all__ = ["Classes", "uninstalled"]
 
 _HOOK: Final = "set_dflash_layers_to_capture"
-_NOT_STARTED: Final = "--engine-path looks at classes alone"
 
 
 class Classes:
@@ -93,10 +81,7 @@ class Classes:
         except Exception as error:
             if made_up(made, error):
                 return Probed(None, enters, body, undecided=f"the stand-in's {error}")
-            said = raised(error)
-            if isinstance(said, Failed):
-                raise
-            return Probed(reached(made), enters, body, said)
+            return Probed(reached(made), enters, body, engine_raised(error))
         return Probed(reached(made), enters, body)
 
 
@@ -106,60 +91,7 @@ def _resolved(ids: Any, depth: int) -> Any:
     return draft.resolve_target_layer_ids(target_num_layers=depth, draft_num_layers=1)
 
 
-class SglangClasses:
-    """Implements `Engine` as far as classes go: `HOOK-*` without planes."""
-
-    def __init__(self) -> None:
-        self.classes = Classes(Path(os.environ["MATRIX_ENGINE_PATH"]))
-
-    def identify(self) -> Identity:
-        """The version is what the wheel or the checkout says of itself."""
-        seen = ("hook", "probe")
-        return Identity(
-            name="sglang",
-            version=os.environ["MATRIX_ENGINE_VERSION"],
-            python=platform.python_version(),
-            transformers=None,
-            torch=None,
-            device="cpu",
-            driver=None,
-            lacks={name: _NOT_STARTED for name in CAPABILITIES if name not in seen},
-            settings={"main": {"runner": "none", "mode": "classes alone"}},
-            standins=IN_PLACE,
-        )
-
-    def start(self, spec: StartSpec) -> Started:
-        """Only notes which class is asked about."""
-        self.classes.arch = spec.arch
-        return Started(target={})
-
-    def hook(self) -> Hook:
-        """See `Classes`."""
-        return self.classes.hook()
-
-    def probe(self, ids: Any, depth: int, last_rank: bool) -> Probed:
-        """See `Classes`."""
-        return self.classes.probe(ids, depth, last_rank)
-
-    def configure(self, ids: Any) -> None:
-        """There is no engine to configure."""
-        raise AdapterError(_NOT_STARTED)
-
-    def reconfigure(self, ids: Any) -> None:
-        """There is no engine to configure."""
-        raise AdapterError(_NOT_STARTED)
-
-    def generate(self, requests: list[Request]) -> list[Generation]:
-        """There is no engine to ask."""
-        raise AdapterError(_NOT_STARTED)
-
-    def counters(self) -> Counters:
-        """There is no engine to ask."""
-        raise AdapterError(_NOT_STARTED)
-
-    def resolvers(self, config: dict[str, Any]) -> dict[str, Any]:
-        """There is no engine to ask."""
-        raise AdapterError(_NOT_STARTED)
-
-    def stop(self) -> None:
-        """Nothing was started."""
+def uninstalled() -> ClassEngine:
+    """The classes of `--engine-path`: their hooks, which can be tried too."""
+    classes = Classes(Path(os.environ["MATRIX_ENGINE_PATH"]))
+    return ClassEngine("sglang", classes, ("hook", "probe"), IN_PLACE)

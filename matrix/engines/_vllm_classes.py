@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import os
-import platform
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -13,48 +11,18 @@ from torch import nn
 from vllm.model_executor.models import interfaces
 from vllm.model_executor.models.registry import ModelRegistry
 
-from matrix.engines._messages import (
-    Counters,
-    Generation,
-    Hook,
-    Identity,
-    Probed,
-    Request,
-    Started,
-    StartSpec,
-)
-from matrix.engines._protocol import CAPABILITIES
+from matrix.engines._classes import ClassEngine
+from matrix.engines._messages import Hook, Probed
 from matrix.errors import AdapterError, EngineError
 
-__all__ = ["VllmClasses", "class_hook"]
-
-_NOT_STARTED = "--engine-path looks at classes alone"
+__all__ = ["class_hook", "uninstalled"]
 
 
-class VllmClasses:
-    """Implements `Engine` as far as classes go: `HOOK-PRESENT`."""
+class Classes:
+    """What can be said of the class registered for `arch`."""
 
     def __init__(self) -> None:
         self.arch = ""
-
-    def identify(self) -> Identity:
-        """The version is what the wheel or the checkout says of itself."""
-        return Identity(
-            name="vllm",
-            version=os.environ["MATRIX_ENGINE_VERSION"],
-            python=platform.python_version(),
-            transformers=None,
-            torch=None,
-            device="cpu",
-            driver=None,
-            lacks={name: _NOT_STARTED for name in CAPABILITIES if name != "hook"},
-            settings={"main": {"runner": "none", "mode": "classes alone"}},
-        )
-
-    def start(self, spec: StartSpec) -> Started:
-        """Only notes which class is asked about."""
-        self.arch = spec.arch
-        return Started(target={})
 
     def hook(self) -> Hook:
         """The hook of the class that the registry has for the architecture."""
@@ -65,30 +33,12 @@ class VllmClasses:
 
     def probe(self, ids: Any, depth: int, last_rank: bool) -> Probed:
         """The hook is not tried."""
-        raise AdapterError(_NOT_STARTED)
+        raise AdapterError("the hook is not tried apart from the runner")
 
-    def configure(self, ids: Any) -> None:
-        """There is no engine to configure."""
-        raise AdapterError(_NOT_STARTED)
 
-    def reconfigure(self, ids: Any) -> None:
-        """There is no engine to configure."""
-        raise AdapterError(_NOT_STARTED)
-
-    def generate(self, requests: list[Request]) -> list[Generation]:
-        """There is no engine to ask."""
-        raise AdapterError(_NOT_STARTED)
-
-    def counters(self) -> Counters:
-        """There is no engine to ask."""
-        raise AdapterError(_NOT_STARTED)
-
-    def resolvers(self, config: dict[str, Any]) -> dict[str, Any]:
-        """There is no engine to ask."""
-        raise AdapterError(_NOT_STARTED)
-
-    def stop(self) -> None:
-        """Nothing was started."""
+def uninstalled() -> ClassEngine:
+    """The classes of `--engine-path`: whether they offer the hook."""
+    return ClassEngine("vllm", Classes(), ("hook",), [])
 
 
 def class_hook(cls: type[nn.Module], body: type[nn.Module] | None = None) -> Hook:

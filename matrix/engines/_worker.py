@@ -21,12 +21,12 @@ __all__ = ["SERVED", "main"]
 SERVED: Final = {
     "transformers": "matrix.engines.transformers:TransformersEngine",
     "vllm": "matrix.engines.vllm:VllmEngine",
-    "vllm-classes": "matrix.engines._vllm_classes:VllmClasses",
+    "vllm-classes": "matrix.engines._vllm_classes:uninstalled",
     "sglang": "matrix.engines.sglang:SglangEngine",
-    "sglang-classes": "matrix.engines._sglang_classes:SglangClasses",
+    "sglang-classes": "matrix.engines._sglang_classes:uninstalled",
     "reference": "matrix.reference._serve:ReferenceServer",
 }
-"""What a worker can serve, by name: `module:class`.
+"""What a worker can serve, by name: `module:class`, or a function that makes it.
 
 `E-classes` serves `--engine-path`: the classes of an engine that isn't installed.
 """

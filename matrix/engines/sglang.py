@@ -11,19 +11,15 @@ from __future__ import annotations
 import gc
 import importlib.metadata
 import itertools
-import json
-import platform
 from typing import Any
 
 import torch
-import transformers
 
 # Before SGLang, which reads its environment when it is imported.
 from matrix.engines._standins._place import IN_PLACE  # isort: split
 
 from matrix.engines._messages import (
     Counters,
-    Failed,
     Generation,
     Hook,
     Identity,
@@ -33,12 +29,12 @@ from matrix.engines._messages import (
     Started,
     StartSpec,
 )
-from matrix.engines._rpc import raised
+from matrix.engines._rpc import engine_raised
 from matrix.engines._sglang_classes import Classes
 from matrix.engines._sglang_core import Core, Seen, make_known, shut_down
 from matrix.engines._sglang_ids import Ids, clear
 from matrix.engines._sglang_start import SETTINGS, arguments, resolved, speculative
-from matrix.engines._tensors import weights
+from matrix.engines._tensors import describe, versions
 from matrix.errors import AdapterError
 
 __all__ = ["SglangEngine"]
@@ -72,14 +68,10 @@ class SglangEngine:
         return Identity(
             name="sglang",
             version=importlib.metadata.version("sglang"),
-            python=platform.python_version(),
-            transformers=transformers.__version__,
-            torch=str(torch.__version__),
-            device=torch.cuda.get_device_name() if torch.cuda.is_available() else "cpu",
-            driver=str(torch.version.cuda) if torch.cuda.is_available() else None,
             lacks=_LACKS,
             settings=SETTINGS,
             standins=IN_PLACE,
+            **versions(),
         )
 
     def start(self, spec: StartSpec) -> Started:
@@ -100,8 +92,8 @@ class SglangEngine:
                 needs_gpu = {"draft": refusal}
                 self._capture(options, spec.draft)
         assert self.core is not None, "a start that was refused has raised"
-        config = json.loads(self.core.runner.model_config.hf_config.to_json_string(use_diff=False))
-        target = {"config": config, **weights(self.core.runner.model)}
+        runner = self.core.runner
+        target = describe(runner.model_config.hf_config, runner.model)
         return Started(target, lacks=lacks, needs_gpu=needs_gpu)
 
     def _capture(self, options: dict[str, Any], draft: str) -> None:
@@ -158,10 +150,7 @@ class SglangEngine:
             while core.step():
                 pass
         except Exception as failure:
-            said = raised(failure)
-            if isinstance(said, Failed):
-                raise
-            error = said
+            error = engine_raised(failure)
             core.reset()
         core.forget()
         answers = [_answer(each, error) for each in seen]

@@ -11,19 +11,16 @@ import contextlib
 import copy
 import importlib.metadata
 import json
-import platform
 from collections.abc import Iterator
 from typing import Any
 
 import dflash.model
 import torch
-import transformers
 from torch import nn
 from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForImageTextToText
 
 from matrix.engines._messages import (
     Counters,
-    Failed,
     Forward,
     Generation,
     Hook,
@@ -36,8 +33,8 @@ from matrix.engines._messages import (
     StartSpec,
     Step,
 )
-from matrix.engines._rpc import raised
-from matrix.engines._tensors import array, weights
+from matrix.engines._rpc import engine_raised
+from matrix.engines._tensors import array, describe, versions
 from matrix.engines._watch import Call, Drafts, Watch
 from matrix.errors import AdapterError
 
@@ -73,16 +70,12 @@ class TransformersEngine:
         return Identity(
             name="transformers",
             version=importlib.metadata.version("dflash"),
-            python=platform.python_version(),
-            transformers=transformers.__version__,
-            torch=str(torch.__version__),
-            device=torch.cuda.get_device_name() if torch.cuda.is_available() else "cpu",
-            driver=str(torch.version.cuda) if torch.cuda.is_available() else None,
             lacks=_LACKS,
             settings={
                 "main": {"runner": "dflash_generate", "mode": "eager", "kv_dtype": "as the model"},
                 "plain": {"runner": "generate", "mode": "eager", "kv_dtype": "as the model"},
             },
+            **versions(),
         )
 
     def start(self, spec: StartSpec) -> Started:
@@ -119,7 +112,7 @@ class TransformersEngine:
                 use_safetensors=True,
             )
             self.draft = self.started_draft = draft.to(spec.device).eval()
-        return Started(target=_describe(self.target))
+        return Started(target=describe(self.target.config, self.target))
 
     def hook(self) -> Hook:
         """There is none to look at."""
@@ -194,10 +187,7 @@ class TransformersEngine:
                 )
                 tokens = out[0, prompt.shape[1] :].tolist()
             except Exception as failure:
-                said = raised(failure)
-                if isinstance(said, Failed):
-                    raise
-                error = said
+                error = engine_raised(failure)
         return Generation(
             tokens=tokens,
             finish=_finish(tokens, request),
@@ -226,10 +216,6 @@ def _write_ids(config: Any, ids: Any) -> Any:
     elif hasattr(config, "target_layer_ids"):
         del config.target_layer_ids
     return before
-
-
-def _describe(model: nn.Module) -> dict[str, Any]:
-    return {"config": json.loads(model.config.to_json_string(use_diff=False)), **weights(model)}
 
 
 def _finish(tokens: list[int], request: Request) -> str:

@@ -10,12 +10,9 @@ import contextlib
 import gc
 import importlib.metadata
 import itertools
-import json
-import platform
 from typing import Any
 
 import torch
-import transformers
 from msgspec.structs import replace
 from vllm import LLM, SamplingParams
 from vllm.config import set_current_vllm_config
@@ -26,7 +23,6 @@ from matrix.engines import _vllm_start
 from matrix.engines._drafts import Forced
 from matrix.engines._messages import (
     Counters,
-    Failed,
     Generation,
     Hook,
     Identity,
@@ -36,8 +32,8 @@ from matrix.engines._messages import (
     Started,
     StartSpec,
 )
-from matrix.engines._rpc import raised
-from matrix.engines._tensors import weights
+from matrix.engines._rpc import engine_raised
+from matrix.engines._tensors import describe, versions
 from matrix.engines._vllm_classes import class_hook
 from matrix.engines._vllm_ids import Ids, resolve
 from matrix.engines._vllm_ranks import Ranks
@@ -66,13 +62,9 @@ class VllmEngine:
         return Identity(
             name="vllm",
             version=_version(),
-            python=platform.python_version(),
-            transformers=transformers.__version__,
-            torch=str(torch.__version__),
-            device=torch.cuda.get_device_name() if torch.cuda.is_available() else "cpu",
-            driver=str(torch.version.cuda) if torch.cuda.is_available() else None,
             lacks={"probe": "its hook stores what it is given: the runner resolves the ids"},
             settings=_vllm_start.SETTINGS,
+            **versions(),
         )
 
     def start(self, spec: StartSpec) -> Started:
@@ -89,9 +81,8 @@ class VllmEngine:
         if spec.settings == "main":
             self.ids = Ids(runner)
             self._boundaries = list(self.ids.boundaries())
-        config = json.loads(runner.model_config.hf_config.to_json_string(use_diff=False))
         return Started(
-            target={"config": config, **weights(runner.get_model())},
+            target=describe(runner.model_config.hf_config, runner.get_model()),
             most_drafts=spec.drafts,
             lacks=_vllm_start.lacks(runner.vllm_config),
             boundaries=[self._boundaries] if self.ids else [],
@@ -147,10 +138,7 @@ class VllmEngine:
                     for output in engine.step():
                         outputs[output.request_id] = output
             except Exception as failure:
-                said = raised(failure)
-                if isinstance(said, Failed):
-                    raise
-                error = said
+                error = engine_raised(failure)
                 self._abort()
         ranks = self.ranks.seen() if self.ranks else []
         self._look({})

@@ -9,8 +9,10 @@ from matrix.registry._load import UserConfig, load, user_config
 from matrix.registry._pair import Baseline, Gate, Pair, Variant, default_key
 from matrix.registry._select import Registry
 from matrix.registry._show import SETTINGS, as_json, as_line, gaps
+from matrix.registry.rows import PAIRS
 
 __all__ = [
+    "PAIRS",
     "SETTINGS",
     "Baseline",
     "Expectation",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zipfile
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -17,11 +18,14 @@ _PLACES: Final = ("", "python", "src")
 """Where a checkout keeps its package, from its root."""
 
 
+@dataclass(frozen=True)
 class NotInstalled:
     """An engine's package that lies in `folder`, and what it says of its version."""
 
-    def __init__(self, given: Path, folder: Path, version: str) -> None:
-        self.given, self.folder, self.version = given, folder, version
+    given: Path
+    """As it was named."""
+    folder: Path
+    version: str
 
     def env(self) -> dict[str, str]:
         """What the worker is told, in its environment."""
