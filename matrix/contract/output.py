@@ -101,10 +101,16 @@ def output_forced(bench: Bench) -> Verdict:
     )
 
 
-def _rejected(run: Run, at: int, step: Step, *, drafts: int) -> bool:
-    """Whether the engine emitted another token where a draft was put in that should be right."""
-    tokens, refused = run.generation.tokens, step.drafted[step.accepted]
-    return step.accepted < drafts and at < len(tokens) and tokens[at] != refused
+def _chose_otherwise(run: Run, emitted: int, step: Step, due: int) -> bool:
+    """Whether the target refused a draft that should be right, or took one that should be wrong.
+
+    What was emitted there tells: counts that agree with it are right.
+    """
+    first = min(step.accepted, due)
+    at, tokens = emitted + first, run.generation.tokens
+    if at >= len(tokens):
+        return False
+    return (tokens[at] == step.drafted[first]) == (step.accepted > due)
 
 
 def _miscounted(run: Run, accept: list[int], drafts: int) -> list[Finding]:
@@ -120,8 +126,8 @@ def _miscounted(run: Run, accept: list[int], drafts: int) -> list[Finding]:
             text = f"step {i}: {len(step.drafted)} drafts verified, {put} put in"
             return [Finding(Fault.COUNTERS_WRONG, text)]
         due = min(accept[i % len(accept)], len(step.drafted))
-        if step.accepted < due and _rejected(run, emitted + step.accepted, step, drafts=due):
-            return []  # the target chose otherwise: that is for the output's own judgement
+        if step.accepted != due and _chose_otherwise(run, emitted, step, due):
+            return []  # that is for the output's own judgement
         if step.accepted != due:
             text = f"step {i}: {step.accepted} of {len(step.drafted)} accepted, {due} put in"
             return [Finding(Fault.COUNTERS_WRONG, text)]
