@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from matrix import cache
+from matrix import cache, canary
 from matrix.errors import TwinError
 from matrix.twins._recipe import HIDDEN, recipe
 from matrix.twins._twin import Twin
@@ -23,6 +23,8 @@ __all__ = ["build"]
 
 DTYPES: Final = ("float32", "bfloat16", "float16")
 _MANIFEST: Final = "twin.json"
+_CHECKS: Final = 2
+"""Raised whenever the same bytes would be measured otherwise."""
 
 
 class _Manifest(msgspec.Struct, frozen=True):
@@ -45,7 +47,7 @@ def build(pair: Pair, dtype: str, root: Path | None = None) -> Twin:
     """
     if dtype not in DTYPES:
         raise TwinError(f"{pair.key}: no twin in dtype {dtype!r}; dtypes are {', '.join(DTYPES)}")
-    parts = recipe(pair)
+    parts = recipe(pair) | _trained(pair)
     fingerprint = _fingerprint(parts, dtype)
     home = (root or cache.root() / "twins") / fingerprint
     # Asked first: what appears later is another process's, whole, and must stay.
@@ -62,10 +64,18 @@ def build(pair: Pair, dtype: str, root: Path | None = None) -> Twin:
     return made
 
 
+def _trained(pair: Pair) -> dict[str, Any]:
+    """A canary's weights, by what they are; a twin's are drawn."""
+    if pair.kind != "canary":
+        return {}
+    trained = canary.load(pair.key)
+    return {"trained": {"key": pair.key, **trained.sha256}}
+
+
 def _fingerprint(parts: dict[str, Any], dtype: str) -> str:
     """Hash of all that determines the bytes; random draws and file formats come from libraries."""
     libraries = {name: version(name) for name in ("torch", "transformers", "dflash", "safetensors")}
-    text = json.dumps([parts, dtype, libraries], sort_keys=True)
+    text = json.dumps([parts, dtype, libraries, _CHECKS], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 

@@ -5,18 +5,20 @@ from __future__ import annotations
 import copy
 import hashlib
 import json
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final
 
 import torch
 import transformers
 from dflash.model import DFlash2DraftModel, DFlashDraftModel
+from safetensors.torch import load_model
 from torch import Tensor, nn
 
-from matrix import layouts
+from matrix import canary, layouts
 from matrix.errors import MissingDependency, TwinError
 from matrix.reference._layers import anatomy, capture, target_class
 from matrix.twins._recipe import DRAFTS, MASK
+from matrix.twins._twin import NOISE
 from matrix.twins._weights import randomize
 
 if TYPE_CHECKING:
@@ -54,33 +56,38 @@ def target(key: str, parts: dict[str, Any]) -> Any:
         raise TwinError(
             f"{key}: transformers makes {built} layers of a tiny {arch}, not {parts['depth']}"
         )
-    randomize(model, parts["target"]["hidden_size"], _seed(parts, "target"))
+    _fill(model, parts, "target", parts["target"]["hidden_size"])
     return model.eval()
 
 
 def separation(key: str, model: Any, dtype: str) -> tuple[float, float]:
     """How far adjacent layers' outputs are apart, and how far rounding to `dtype` moves one.
 
-    Relative L2 over a probe of random tokens. In float32 the first is the smallest of any layer and
-    row (token), and the second is 0; in narrower types, where whole planes are judged, the first
-    is the smallest and the second the largest of any layer, over all rows.
+    Relative L2 over a probe of random tokens. In float32 of a row (token): the smallest of any layer
+    and row, and the largest against float64 (0 where transformers can't run the model in it). In
+    narrower types, where whole planes are judged, of a layer over all rows, against float32.
 
     Raises:
         TwinError: they are too close to tell, or the target predicts nearly always the same token.
     """
     kind = getattr(torch, dtype)
+    single = kind is torch.float32
     draw = torch.Generator().manual_seed(1)
     probe = torch.randint(0, MASK, (_PROBE,), generator=draw).tolist()
     rounded = copy.deepcopy(model).to(kind)
     with _refusal(f"{key}: transformers can't run a tiny {type(model).__name__}"):
-        states = capture(rounded, probe, detail=False)["layers"].float()
-        # Float32 arithmetic on the same, rounded weights.
-        exact = capture(copy.deepcopy(rounded).float(), probe, detail=False)
+        states = capture(rounded, probe, detail=False)["layers"]
+        # Wider arithmetic on the same, rounded weights.
+        wider = copy.deepcopy(rounded).float()
+        exact = capture(wider, probe, detail=False)
     layers = exact["layers"]
-    over = (-1,) if kind is torch.float32 else (-2, -1)
-    noise = float(_relative(states, layers, (-2, -1)).max())
+    if single:
+        with suppress(RuntimeError):  # some models' own code mixes types then
+            layers = capture(wider.double(), probe, detail=False)["layers"]
+    over = (-1,) if single else (-2, -1)
+    noise = float(_relative(states.to(layers.dtype), layers, over).max())
     apart = float(_relative(layers[:-1], layers[1:], over).min())
-    limit = max(10 * TOLERANCE, 3 * noise)
+    limit = max(10 * TOLERANCE, (10 * NOISE if single else 3) * noise)
     if not apart >= limit:
         raise TwinError(
             f"{key}: adjacent layers of the twin differ by {apart:.2g}, at least {limit:.2g} is due"
@@ -115,7 +122,7 @@ def save_draft(parts: dict[str, Any], dtype: str, folder: Path) -> None:
         model = DFlash2DraftModel(config) if method == "dflash2" else DFlashDraftModel(config)
         if method == "dspark":
             model.markov_head = _markov_head(config.vocab_size, heads["markov_rank"])
-    randomize(model, config.hidden_size, _seed(parts, "draft"))
+    _fill(model, parts, "draft", config.hidden_size)
     _save(model, dtype, folder)
     base = json.loads((folder / "config.json").read_text())
     del base["dflash_config"], base["num_target_layers"]
@@ -128,6 +135,14 @@ def save_draft(parts: dict[str, Any], dtype: str, folder: Path) -> None:
         num_target_layers=parts["depth"],
     )
     _write(folder, _with_heads(placed, method, heads))
+
+
+def _fill(model: nn.Module, parts: dict[str, Any], what: str, hidden_size: int) -> None:
+    """A canary's trained weights, else random ones."""
+    if trained := parts.get("trained"):
+        load_model(model, canary.weights(trained["key"], what))
+    else:
+        randomize(model, hidden_size, _seed(parts, what))
 
 
 def _markov_head(vocab_size: int, rank: int) -> nn.Module:

@@ -219,6 +219,16 @@ def test_narrow_types_are_stored_and_their_noise_is_known(tmp_path: Path) -> Non
         assert _read(folder)["dtype"] == "bfloat16"
 
 
+def test_a_deep_twin_s_own_rounding_widens_the_tolerance(
+    shallow: Twin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert 0 < shallow.noise < 1e-5, "against float64; 0 says that it was not measured"
+    built = _models.target("shallow", twins.recipe(SHALLOW))
+    monkeypatch.setattr(_models, "NOISE", 1e6)
+    with pytest.raises(TwinError, match="adjacent layers of the twin differ by"):
+        _models.separation("shallow", built, "float32")
+
+
 def test_the_authors_class_loads_the_draft(shallow: Twin) -> None:
     draft, report = DFlashDraftModel.from_pretrained(shallow.draft, output_loading_info=True)
     assert not any(report[kind] for kind in ("missing_keys", "unexpected_keys", "mismatched_keys"))
