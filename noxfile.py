@@ -156,6 +156,13 @@ def engine_python(session: nox.Session, name: str, recipe: dict[str, Any]) -> Pa
     return python
 
 
+@nox.session(name="train-canaries")
+def train_canaries(session: nox.Session) -> None:
+    """Train the canaries into fixtures/canary; `-- KEY ...` trains only those."""
+    session.install("-e", ".[embedded]")
+    session.run("python", "-m", "matrix.canary._train", *session.posargs, env=THREADS)
+
+
 @nox.session(name="support-table")
 def support_table(session: nox.Session) -> None:
     """Scan the releases of both engines into fixtures/scan, one wheel at a time."""

@@ -125,6 +125,24 @@ _REFUSAL = _all(_GUARD, _F.TAP_LATE, _F.TAP_UNCLEAR)
 # What two configs say of each other: a file that contradicts itself, and one that raises a doubt.
 _BROKEN = _all(_DIES, _F.CONFIG_INVALID)
 _DOUBT = _all(_GUARD, _F.CONFIG_MISMATCH)
+# What accepted drafts alone can tell.
+_CANARY = _all(
+    _WRONG,
+    _F.TAP_SHIFT_BEFORE,
+    _F.TAP_SHIFT_AFTER,
+    _F.TAP_ORDER,
+    _F.RESIDUAL_MISSING,
+    _F.RESIDUAL_ONLY,
+    _F.NORM_APPLIED,
+    _F.PLANE_REPEATED,
+    _F.PLANE_ZERO,
+    _F.PLANE_STALE,
+    _F.PLANE_FOREIGN,
+    _F.ROW_SHIFT,
+    _F.DRAFT_DIFFERS,
+    _F.ACCEPTANCE_COLLAPSE,
+    _F.SPEC_INACTIVE,
+)
 _OUTPUT = _STEP | _all(_WRONG, _F.OUTPUT_DIFFERS)
 
 GIVES: Final[Mapping[str, Mapping[Fault, Severity]]] = MappingProxyType(
@@ -170,6 +188,10 @@ GIVES: Final[Mapping[str, Mapping[Fault, Severity]]] = MappingProxyType(
         "OUTPUT-K": _ANY | _OUTPUT | _all(_WRONG, _F.COUNTERS_WRONG, _F.SPEC_INACTIVE),
         "OUTPUT-DIST": _ANY | _OUTPUT | _all(_WRONG, _F.SPEC_INACTIVE),
         "OUTPUT-COUNTERS": _ANY | _STEP | _all(_WRONG, _F.COUNTERS_WRONG, _F.SPEC_INACTIVE),
+        "CANARY-PROFILE": _ANY | _STEP | _CANARY,
+        "CANARY-LOAD": _ANY | _STEP | _CANARY,
+        "CANARY-CACHE": _ANY | _STEP | _CANARY,
+        "CANARY-DRIFT": _ANY | _STEP | _CANARY,
         "CFG-IDS": _all(_DIES, _F.CONFIG_INVALID) | _all(_GUARD, _F.TAP_SHIFT_BEFORE),
         "CFG-GUESS": _all(_WRONG, _F.TAP_GUESS),
         "CFG-FC": _all(_DIES, _F.CONFIG_MISMATCH),

@@ -68,6 +68,17 @@ _HEADS: Final[Mapping[str, Mapping[str, Any]]] = MappingProxyType(
     }
 )
 
+# A canary's draft runs on GPUs, whose attention kernels take heads of 64 or 128, and has more to
+# learn than a twin's.
+_CANARY_DRAFT: Final[Mapping[str, Any]] = MappingProxyType(
+    {
+        "intermediate_size": 256,
+        "num_attention_heads": 4,
+        "num_key_value_heads": 2,
+        "head_dim": 64,
+    }
+)
+
 
 def lacking(pair: Pair) -> str | None:
     """Why `pair` has no twin, whatever is installed; `None` when it can have one."""
@@ -140,6 +151,7 @@ def _draft(pair: Pair) -> dict[str, Any]:
         "use_sliding_window": sliding,
         "sliding_window": WINDOW if sliding else None,
         "tie_word_embeddings": False,
+        **(_CANARY_DRAFT if pair.kind == "canary" else {}),
     }
 
 

@@ -102,6 +102,8 @@ def test_every_clause_of_an_engine_is_turned_red_by_something(engine: str) -> No
     not_here = {
         clause.id
         for clause in CLAUSES.values()
-        if set(clause.needs) & NOT_HERE[engine] or clause.settings[-1] not in ("plain", "main")
+        if set(clause.needs) & NOT_HERE[engine]
+        or clause.settings[-1] not in ("plain", "main")
+        or clause.id.startswith("CANARY-")  # test_canary.py: this row is not trained
     }
     assert set(CLAUSES) - bitten - not_here == set()

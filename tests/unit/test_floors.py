@@ -30,9 +30,12 @@ FLOOR: Final = {name: number for number, names in enumerate(FLOORS, 1) for name 
 
 HEAVY: Final = frozenset({"torch", "transformers", "dflash", "safetensors", "vllm", "sglang"})
 # Loaded only in worker processes: the adapters, the reference's server, the making of a twin, the
-# script that asks an engine's own resolver.
+# training of a canary, the script that asks an engine's own resolver.
 IN_WORKERS: Final = frozenset(
     {
+        "canary._planes",
+        "canary._target",
+        "canary._train",
         "engines._sglang_classes",
         "engines._sglang_core",
         "engines._sglang_ids",
@@ -111,8 +114,14 @@ def test_no_arrow_runs_up(name: str) -> None:
 
 def test_nobody_reaches_into_another_part_s_private_modules() -> None:
     # The worker serves both halves: it may name an adapter and the reference's server. Twins and
-    # the reference share how layers are found, and the messages' arrays.
-    shared = {("twins", "reference._layers"), ("reference", "engines._messages")}
+    # the reference share how layers are found, and the messages' arrays; a canary is trained from a
+    # twin's random models.
+    shared = {
+        ("twins", "reference._layers"),
+        ("reference", "engines._messages"),
+        ("canary", "reference._layers"),
+        ("canary", "twins._models"),
+    }
     found = [
         f"{name}:{line} imports {'.'.join(rest)}"
         for name, tree in MODULES.items()

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from matrix.registry.rows import (
+    canaries,
     dflash2,
     dflash_multimodal,
     dflash_qwen3,
@@ -38,5 +39,6 @@ PAIRS: Final[tuple[Pair, ...]] = (
     *related.PAIRS,
     *templates.PAIRS,
     *synthetic.PAIRS,
+    *canaries.PAIRS,
 )
 """Every built-in row, in the order in which they are shown."""

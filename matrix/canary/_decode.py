@@ -1,0 +1,154 @@
+"""From accepted drafts to a verdict.
+
+Per-step counts of each request are read exactly: a step that differs from the others makes the
+verdict `unknown`, never another word. Counts that hold no steps (a server's totals, perhaps moved
+by others) say `correct` or `not`, nothing more.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from matrix.canary._book import BOOK, CORRECT, DRAFTS, Entry, Word, book_table, look_up
+from matrix.canary._language import FAMILIES
+from matrix.faults import Phase
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["FEWEST", "Observed", "Reading", "Totals", "read", "read_totals"]
+
+FEWEST: Final = 4
+"""Whole steps of a family without which nothing is read."""
+
+_Counts = tuple[Counter[int], Counter[int]]
+"""By family: accepted drafts -> steps."""
+
+
+@dataclass(frozen=True)
+class Observed:
+    """One request: accepted drafts of each of its steps that drafted a whole block, in order."""
+
+    family: int
+    accepted: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Totals:
+    """What one family's requests counted together: steps, and accepted drafts by position."""
+
+    family: int
+    steps: int
+    accepted_at: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A verdict, and what it was read from.
+
+    `verdict` is `correct`, `not` (it isn't, and more can't be said), `unknown`, or a name of the
+    book; `phase` is `decode` where the step behind the prefill was still right.
+    """
+
+    verdict: str
+    why: str
+    counts: tuple[dict[int, int], dict[int, int]]
+    """By family: accepted drafts -> steps."""
+    phase: Phase = Phase.ALL
+
+    @property
+    def entry(self) -> Entry | None:
+        """The fault of the book, if the verdict is one."""
+        return BOOK.get(self.verdict)
+
+    def metrics(self) -> dict[str, Any]:
+        """The profile against the book, as the journal holds it."""
+        return {
+            "verdict": self.verdict,
+            "block": DRAFTS + 1,
+            "steps": {name: sum(c.values()) for name, c in zip(FAMILIES, self.counts, strict=True)},
+            "counts": {
+                name: {str(k): c[k] for k in sorted(c)}
+                for name, c in zip(FAMILIES, self.counts, strict=True)
+            },
+            "profile": {
+                name: [sum(n for k, n in c.items() if k > at) for at in range(DRAFTS)]
+                for name, c in zip(FAMILIES, self.counts, strict=True)
+            },
+            "book": book_table(),
+        }
+
+
+def read(requests: Sequence[Observed]) -> Reading:
+    """The verdict on requests of both families.
+
+    Requests in which all was right are set aside: a fault may reach some of a batch only.
+    """
+    counts = _counts(requests, 0), _counts(requests, 1)
+    shown = dict(counts[0]), dict(counts[1])
+    if few := _few(counts):
+        return Reading("unknown", f"too few whole steps on family {few}", shown)
+    off = [request for request in requests if set(request.accepted) - {DRAFTS}]
+    if not off:
+        return Reading("correct", "every step accepted its whole block", shown)
+    every, first, later = (
+        (_counts(off, 0, part), _counts(off, 1, part))
+        for part in (slice(None), slice(1), slice(1, None))
+    )
+    if _few(every):
+        return Reading("unknown", "only one family's requests went wrong", shown)
+    if (word := _word(every)) is not None:
+        if entry := look_up(word):
+            some = len(off) < len(requests)
+            why = f"{len(off)} of {len(requests)} requests: " * some + _says(entry)
+            return Reading(entry.name, why, shown, Phase.BATCH if some else Phase.ALL)
+    elif _word(first) == CORRECT and (entry := look_up(_word(later))):
+        why = f"right behind the prefill, then {_says(entry)}"
+        return Reading(entry.name, why, shown, Phase.DECODE)
+    return Reading("unknown", _unread(word, every), shown)
+
+
+def read_totals(families: Sequence[Totals]) -> Reading:
+    """What totals say: `correct` when every step accepted its whole block, else `not`."""
+    counts: tuple[dict[int, int], dict[int, int]] = ({}, {})
+    right = True
+    for totals in families:
+        at = (*totals.accepted_at, 0)
+        ended = [(at[k - 1] if k else totals.steps) - at[k] for k in range(len(at))]
+        counts[totals.family].update({k: n for k, n in enumerate(ended) if n})
+        right &= totals.steps >= FEWEST and set(totals.accepted_at) == {totals.steps}
+    if right:
+        return Reading("correct", "every step accepted its whole block", counts)
+    return Reading("not", "not every draft was accepted; totals alone name no fault", counts)
+
+
+def _few(counts: _Counts) -> str:
+    """The families that have too few steps to be read."""
+    few = (name for name, c in zip(FAMILIES, counts, strict=True) if c.total() < FEWEST)
+    return " and ".join(few)
+
+
+def _counts(requests: Sequence[Observed], family: int, part: slice = slice(None)) -> Counter[int]:
+    return Counter(k for r in requests if r.family == family for k in r.accepted[part])
+
+
+def _word(counts: _Counts) -> Word | None:
+    """The word, if every step of each family agrees."""
+    a, b = counts
+    return (next(iter(a)), next(iter(b))) if len(a) == len(b) == 1 else None
+
+
+def _says(entry: Entry) -> str:
+    a, b = entry.word
+    return f"every step accepted {a} on family A and {b} on B: {entry.sentence}"
+
+
+def _unread(word: Word | None, counts: _Counts) -> str:
+    if word == (0, 0):
+        return "nothing was accepted: any garbage gives that"
+    if word is not None:
+        return f"every step accepted {word[0]} on family A and {word[1]} on B: no word of the book"
+    seen = [", ".join(f"{k} ({c[k]} steps)" for k in sorted(c)) for c in counts]
+    return f"steps differ: accepted {seen[0]} on family A, {seen[1]} on B"
