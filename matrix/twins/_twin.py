@@ -6,7 +6,7 @@ import msgspec
 
 from matrix.registry import Pair
 
-__all__ = ["Twin", "unbuilt"]
+__all__ = ["Twin", "served_as", "unbuilt"]
 
 
 class Twin(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,6 +49,11 @@ class Twin(msgspec.Struct, frozen=True, kw_only=True):
     def drafts(self) -> int:
         """Drafts per step."""
         return self.block_size if self.from_anchor else self.block_size - 1
+
+
+def served_as(pair: Pair, twin: Twin) -> str:
+    """The name by which a server serves this very target: other weights have another one."""
+    return f"{pair.key}@{twin.fingerprint}"
 
 
 def unbuilt(pair: Pair) -> Twin:
