@@ -1,0 +1,76 @@
+"""The line that starts a server on a row's target and draft, such that the engine `server` fits."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from matrix.registry import Pair
+from matrix.twins import Twin, served_as
+
+__all__ = ["ENGINES", "serve_args"]
+
+MAX_MODEL_LEN: Final = 1024
+"""Tokens of a request that a server must have room for."""
+
+
+def serve_args(engine: str, pair: Pair, twin: Twin, port: int) -> list[str]:
+    """The words of the line; the server listens on this machine alone.
+
+    Args:
+        engine: one of `ENGINES`.
+        pair: the row; its own arguments for the engine come last.
+        twin: its target and draft, built.
+        port: where the server will listen.
+    """
+    own = pair.engine_args.get(engine, {})
+    return [*ENGINES[engine](pair, twin, port), *_flags(own)]
+
+
+def _vllm(pair: Pair, twin: Twin, port: int) -> list[str]:
+    speculative = {
+        "method": pair.speculative_method,
+        "model": twin.draft,
+        "num_speculative_tokens": twin.drafts,
+    }
+    return [
+        *("python", "-m", "vllm.entrypoints.openai.api_server"),
+        *("--model", twin.target, "--served-model-name", served_as(pair, twin)),
+        *("--host", "127.0.0.1", "--port", str(port)),
+        *("--dtype", twin.dtype, "--max-model-len", str(MAX_MODEL_LEN), "--max-num-seqs", "8"),
+        *("--skip-tokenizer-init", "--enforce-eager"),
+        *("--per-request-spec-decode-metrics", "detailed", "--enable-prompt-tokens-details"),
+        *("--speculative-config", json.dumps(speculative)),
+    ]
+
+
+def _sglang(pair: Pair, twin: Twin, port: int) -> list[str]:
+    return [
+        *("python", "-m", "sglang.launch_server"),
+        *("--model-path", twin.target, "--served-model-name", served_as(pair, twin)),
+        *("--host", "127.0.0.1", "--port", str(port)),
+        *("--dtype", twin.dtype, "--context-length", str(MAX_MODEL_LEN)),
+        *("--max-running-requests", "8", "--skip-tokenizer-init", "--disable-cuda-graph"),
+        *("--speculative-algorithm", pair.speculative_method.upper()),
+        *("--speculative-draft-model-path", twin.draft),
+    ]
+
+
+ENGINES: Final[Mapping[str, Callable[[Pair, Twin, int], list[str]]]] = {
+    "vllm": _vllm,
+    "sglang": _sglang,
+}
+"""Engine -> the words that start its server."""
+
+
+def _flags(args: Mapping[str, Any]) -> list[str]:
+    """A row's own arguments, as options of a command line."""
+    words: list[str] = []
+    for name, value in args.items():
+        option = f"--{name.replace('_', '-')}"
+        if isinstance(value, bool):
+            words.append(option if value else option.replace("--", "--no-", 1))
+        else:
+            words += [option, value if isinstance(value, str) else json.dumps(value)]
+    return words
