@@ -52,8 +52,9 @@ def _sglang(pair: Pair, twin: Twin, port: int) -> list[str]:
         *("--host", "127.0.0.1", "--port", str(port)),
         *("--dtype", twin.dtype, "--context-length", str(MAX_MODEL_LEN)),
         *("--max-running-requests", "8", "--skip-tokenizer-init", "--disable-cuda-graph"),
-        *("--speculative-algorithm", pair.speculative_method.upper()),
+        *("--speculative-algorithm", "DSPARK" if pair.speculative_method == "dspark" else "DFLASH"),
         *("--speculative-draft-model-path", twin.draft),
+        *("--speculative-num-draft-tokens", str(twin.drafts + 1)),
     ]
 
 

@@ -140,16 +140,21 @@ def adds_up(counts: Counters, runs: Sequence[Run], drafts: int) -> list[Finding]
 
 def unequal(published: Counters, due: Counters) -> list[str]:
     """Where published counters are not what they should be, in words."""
-    last = max((at + 1 for at, count in enumerate(published.accepted_at) if count), default=0)
     rows = [
         ("drafts", published.drafts, due.drafts),
         ("drafted", published.drafted, due.drafted),
         ("accepted", published.accepted, due.accepted),
-        ("accepted per position", published.accepted_at[:last], due.accepted_at),
+        ("accepted per position", _reached(published), _reached(due)),
     ]
     if published.per_step is not None:
         rows.append(("accepted per step", published.per_step, due.per_step))
     return [f"{name} is {said}, {want} were seen" for name, said, want in rows if said != want]
+
+
+def _reached(count: Counters) -> list[int]:
+    """Accepted per position, up to the last at which any was: how many are published differs."""
+    longest = max((at + 1 for at, accepted in enumerate(count.accepted_at) if accepted), default=0)
+    return count.accepted_at[:longest]
 
 
 def profile(counts: Sequence[Counters], drafts: int) -> list[float]:

@@ -164,13 +164,13 @@ def _counters(steps: list[int], drafted: int) -> Counters:
 
 
 _SUMS: Final[Mapping[str, str]] = {
-    "drafts": "vllm:spec_decode_num_drafts",
-    "drafted": "vllm:spec_decode_num_draft_tokens",
-    "accepted": "vllm:spec_decode_num_accepted_tokens",
-    "requests": "vllm:request_success",
-    "tokens": "vllm:generation_tokens",
+    "drafts": "vllm:spec_decode_num_drafts_total",
+    "drafted": "vllm:spec_decode_num_draft_tokens_total",
+    "accepted": "vllm:spec_decode_num_accepted_tokens_total",
+    "requests": "vllm:request_success_total",
+    "tokens": "vllm:generation_tokens_total",
 }
-_AT: Final = "vllm:spec_decode_num_accepted_tokens_per_pos"
+_AT: Final = "vllm:spec_decode_num_accepted_tokens_per_pos_total"
 
 
 def published(page: str) -> Counters | None:
@@ -179,18 +179,19 @@ def published(page: str) -> Counters | None:
     SGLang's page has gauges of the last few steps only. A vLLM without speculation has none of its
     counters: it counts zero.
     """
-    sums: dict[str, Any] = {}
+    sums: dict[str, int] = {}
     at: dict[int, int] = {}
     try:
         for family in text_string_to_metric_families(page):
-            counted = [s for s in family.samples if s.name == f"{family.name}_total"]
-            sums[family.name] = sum(int(sample.value) for sample in counted)
-            for sample in counted if family.name == _AT else ():
-                position = int(sample.labels["position"])
-                at[position] = at.get(position, 0) + int(sample.value)
+            for sample in family.samples:
+                if sample.name in _SUMS.values():
+                    sums[sample.name] = sums.get(sample.name, 0) + int(sample.value)
+                elif sample.name == _AT:
+                    position = int(sample.labels["position"])
+                    at[position] = at.get(position, 0) + int(sample.value)
     except (ValueError, KeyError, OverflowError, IndexError):
         return None  # a page of something else
     if _SUMS["requests"] not in sums:
         return None
-    values = {field: sums.get(name, 0) for field, name in _SUMS.items()}
+    values: dict[str, Any] = {field: sums.get(name, 0) for field, name in _SUMS.items()}
     return Counters(accepted_at=[at[position] for position in sorted(at)], **values)

@@ -132,7 +132,7 @@ class Link:
     def _decode(self, what: str, body: bytes, kind: type[T]) -> T:
         try:
             return msgspec.json.decode(body, type=kind)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             shown = _shown(body.decode("utf-8", "replace"))
             raise EngineError("BadAnswer", f"{what}: {error}; the answer is {shown!r}") from error
 
