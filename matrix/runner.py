@@ -232,6 +232,7 @@ class Row:
             args=dict(self.pair.engine_args.get(self.plan.engine, {})),
             served_as=served_as(self.pair, twin),
             hub_id=self.pair.target,
+            layer_ids=list(twin.layer_ids),
         )
 
     def _start_lost(self, todo: list[Clause], settings: str, gone: WorkerGone) -> None:

@@ -34,6 +34,9 @@ def _add_serve_args(sub: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument("pair", metavar="PAIR", help="one row: key, target or draft id, or a glob")
     parser.add_argument("--dtype", default="float32", choices=("float32", "bfloat16", "float16"))
     parser.add_argument("--port", type=int, default=8000, metavar="N")
+    parser.add_argument(
+        "--planes", action="store_true", help="SGLang: give planes instead of drafting"
+    )
     parser.add_argument("--registry", action="append", type=Path, default=[], metavar="FILE")
 
 
@@ -43,6 +46,8 @@ def _do_serve_args(args: argparse.Namespace) -> int:
 
     if not 0 < args.port < 1 << 16:
         raise UsageError(f"--port {args.port}: want a number from 1 to {(1 << 16) - 1}")
+    if args.planes and args.engine != "sglang":
+        raise UsageError(f"--planes: a server of {args.engine} gives no planes, only SGLang's does")
     registry = load((*user_config(Path.cwd()).registry, *args.registry))
     pairs = registry.select([args.pair])
     if len(pairs) != 1:
@@ -53,5 +58,6 @@ def _do_serve_args(args: argparse.Namespace) -> int:
         closing(Reference(Path(folder) / "reference.log")) as reference,
     ):
         twin = reference.twin(pairs[0], args.dtype)
-    print(shlex.join(serve_args(args.engine, pairs[0], twin, args.port)))
+    words = serve_args(args.engine, pairs[0], twin, args.port, planes=args.planes)
+    print(shlex.join(words))
     return 0

@@ -15,7 +15,9 @@ MAX_MODEL_LEN: Final = 1024
 """Tokens of a request that a server must have room for."""
 
 
-def serve_args(engine: str, pair: Pair, twin: Twin, port: int) -> list[str]:
+def serve_args(
+    engine: str, pair: Pair, twin: Twin, port: int, *, planes: bool = False
+) -> list[str]:
     """The words of the line; the server listens on this machine alone.
 
     Args:
@@ -23,9 +25,12 @@ def serve_args(engine: str, pair: Pair, twin: Twin, port: int) -> list[str]:
         pair: the row; its own arguments for the engine come last.
         twin: its target and draft, built.
         port: where the server will listen.
+        planes: SGLang's public capture mode instead of a draft: answers hold the planes.
     """
-    own = pair.engine_args.get(engine, {})
-    return [*ENGINES[engine](pair, twin, port), *_flags(own)]
+    words = ENGINES[engine](pair, twin, port)
+    if engine == "sglang":
+        words += _capturing(twin) if planes else _drafting(twin)
+    return [*words, *_flags(pair.engine_args.get(engine, {}))]
 
 
 def _vllm(pair: Pair, twin: Twin, port: int) -> list[str]:
@@ -53,8 +58,21 @@ def _sglang(pair: Pair, twin: Twin, port: int) -> list[str]:
         *("--dtype", twin.dtype, "--context-length", str(MAX_MODEL_LEN)),
         *("--max-running-requests", "8", "--skip-tokenizer-init", "--disable-cuda-graph"),
         *("--speculative-algorithm", "DSPARK" if pair.speculative_method == "dspark" else "DFLASH"),
+    ]
+
+
+def _drafting(twin: Twin) -> list[str]:
+    return [
         *("--speculative-draft-model-path", twin.draft),
         *("--speculative-num-draft-tokens", str(twin.drafts + 1)),
+    ]
+
+
+def _capturing(twin: Twin) -> list[str]:
+    ids = map(str, twin.layer_ids)
+    return [
+        *("--enable-return-aux-hidden-states", "--return-aux-hidden-state-layer-ids", *ids),
+        *("--chunked-prefill-size", "64"),
     ]
 
 

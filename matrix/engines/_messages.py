@@ -207,6 +207,8 @@ class StartSpec(msgspec.Struct, frozen=True):
     """The name by which a server is to serve the target's very weights."""
     hub_id: str = ""
     """The row's real target, whose architecture this one has."""
+    layer_ids: list[int] = []
+    """The row's layer ids, for comparison alone: an engine resolves its own."""
 
 
 class Started(msgspec.Struct, frozen=True):

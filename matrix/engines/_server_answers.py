@@ -111,6 +111,7 @@ class _Meta(msgspec.Struct, frozen=True):
 
     finish_reason: _Reason | None = None
     cached_tokens: Count = 0
+    hidden_states: Any = None
     spec_num_proposed_drafts: Count | None = None
     spec_draft_token_num: Count | None = None
     spec_correct_drafts_histogram: list[Count] | None = None

@@ -117,7 +117,9 @@ class Link:
             text = f"{what}: sends us on to {to!r}, which is not followed; give that as --url"
             raise EngineError(f"HTTP {status}", text)
         if not answer.is_success:
-            raise EngineError(f"HTTP {status}", f"{what}: {_shown(_message(body))}")
+            raise EngineError(
+                f"HTTP {status}", f"{what}: {_shown(_message(body)) or 'without a word'}"
+            )
 
     def _cut_off(self, what: str, url: str, error: Exception) -> WorkerGone | EngineError:
         """An answer broke off: the server's end, or only that of its answer?"""

@@ -11,11 +11,12 @@ import platform
 import secrets
 import time
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from matrix.engines._endpoint import Endpoint
 from matrix.engines._messages import (
     Counters,
+    Forward,
     Generation,
     Hook,
     Identity,
@@ -24,17 +25,21 @@ from matrix.engines._messages import (
     Request,
     Started,
     StartSpec,
+    Step,
 )
 from matrix.engines._server_answers import Completion, Generated, Model, Models, Version, published
 from matrix.engines._server_http import Link
+from matrix.engines._server_planes import Capture, forwards
 from matrix.errors import AdapterError, EngineError, HarnessError, MatrixError, WorkerGone
 
 __all__ = ["ServerEngine"]
 
+T = TypeVar("T")
+
 _INSIDE: Final = "a server shows no more of itself than it answers"
 LACKS: Final = {
     "settings": "a server is taken as it runs",
-    **dict.fromkeys(("hook", "probe", "planes", "logits", "steps", "runners", "ranks"), _INSIDE),
+    **dict.fromkeys(("hook", "probe", "logits", "steps", "runners", "ranks"), _INSIDE),
     **dict.fromkeys(("configure", "reconfigure", "drafts"), "nothing is changed on a server"),
     "inject": "a server makes its own drafts",
     "sample": "a server is asked for its best tokens alone",
@@ -43,7 +48,7 @@ LACKS: Final = {
 """What no server gives, with the reason."""
 LAG: Final = 3.0
 """Seconds that a metrics page may lag behind the answers."""
-VERSIONS: Final = {"vllm": ("/version",), "sglang": ("/server_info", "/get_server_info")}
+INFO: Final = {"vllm": ("/version",), "sglang": ("/server_info", "/get_server_info")}
 """Engine, as `/v1/models` names it -> where it says its version, the newer page first."""
 
 
@@ -54,6 +59,9 @@ class ServerEngine:
         self.link = Link(Endpoint.from_env())
         self.engine = "server"
         self.model: Model | None = None
+        self.dtype = ""
+        self.captures = False
+        """Whether its answers hold planes."""
         self.answered = 0
         """Requests that it answered since the last start."""
         self._base: Counters | None = None
@@ -64,7 +72,7 @@ class ServerEngine:
         version = "unknown"
         with contextlib.suppress(MatrixError):
             self.engine = _engine(self._models())
-            version = f"{self._version()}+{self.engine}"
+            version = f"{self._server_info(Version, Version('0')).version}+{self.engine}"
         at = self.link.at
         means = {"engine": self.engine, "url": at.url, "metrics_url": at.page}
         return Identity(
@@ -90,6 +98,7 @@ class ServerEngine:
         models = self._models()
         self.engine = _engine(models)
         self.model, lacks = _asked_about(models, spec)
+        lacks |= self._planes(spec, lacks)
         try:
             self._base = self._page()
         except (EngineError, HarnessError, WorkerGone) as error:
@@ -98,6 +107,17 @@ class ServerEngine:
             self._base, lacks["counters"] = None, str(error)
         self.answered = 0
         return Started(target={}, lacks=lacks)
+
+    def _planes(self, spec: StartSpec, lacks: dict[str, str]) -> dict[str, str]:
+        """What it lacks of planes and draft; of weights that the reference has not, planes too."""
+        self.dtype, self.captures = spec.dtype, False
+        if self.engine != "sglang":
+            return {"planes": _INSIDE}
+        found = self._server_info(Capture, Capture()).lacks(spec)
+        if "reference" in lacks:
+            found["planes"] = lacks["reference"]
+        self.captures = "planes" not in found
+        return found
 
     def hook(self) -> Hook:
         """It can't be seen."""
@@ -145,11 +165,12 @@ class ServerEngine:
     def _models(self) -> list[Model]:
         return self.link.get("/v1/models", Models).data
 
-    def _version(self) -> str:
-        for path in VERSIONS.get(self.engine, ()):
+    def _server_info(self, kind: type[T], otherwise: T) -> T:
+        """What it says of itself, by the newer page or the older one."""
+        for path in INFO.get(self.engine, ()):
             with contextlib.suppress(EngineError):
-                return self.link.get(path, Version).version
-        return "0"
+                return self.link.get(path, kind)
+        return otherwise
 
     def _page(self) -> Counters:
         """What the metrics page counts."""
@@ -159,11 +180,19 @@ class ServerEngine:
         return counted
 
     def _one(self, request: Request) -> Generation:
+        handed, steps = list[Forward](), list[Step]()
+        answer: Completion | Generated
         try:
-            answer = self._sglang(request) if self.engine == "sglang" else self._openai(request)
+            if self.engine == "sglang":
+                answer = self._sglang(request)
+                if self.captures and request.planes:
+                    states = answer.meta_info.hidden_states
+                    handed, steps = forwards(states, answer.cached, self.dtype)
+            else:
+                answer = self._openai(request)
         except EngineError as error:
             if error.type_name.startswith("HTTP 5"):
-                self.link.healthy()  # or it is dying, and that was its last word
+                self._still_there(error)
             raised = Raised(error.type_name, error.text, error.trace)
             return Generation([], "length", [], [], error=raised)
         if answer.tokens is None:
@@ -174,11 +203,18 @@ class ServerEngine:
         return Generation(
             tokens=answer.tokens,
             finish=answer.finish,
-            steps=[],
-            forwards=[],
+            steps=steps,
+            forwards=handed,
             cached_tokens=answer.cached,
             counted=answer.counted,
         )
+
+    def _still_there(self, error: EngineError) -> None:
+        """Or it is dying, and the error was its last word."""
+        try:
+            self.link.healthy()
+        except WorkerGone as gone:
+            raise WorkerGone(gone.outcome, f"{error}; then {gone}") from error
 
     def _openai(self, request: Request) -> Completion:
         assert self.model is not None, "started"
@@ -205,12 +241,13 @@ class ServerEngine:
                 "no_stop_trim": True,
             },
             "cache_salt": request.salt or secrets.token_hex(8),
+            "return_hidden_states": self.captures and request.planes,
         }
         return self.link.post("/generate", body, Generated)
 
 
 def _engine(models: list[Model]) -> str:
-    named = {model.owned_by for model in models if model.owned_by in VERSIONS}
+    named = {model.owned_by for model in models if model.owned_by in INFO}
     return str(named.pop()) if len(named) == 1 else "server"
 
 

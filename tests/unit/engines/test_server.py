@@ -361,7 +361,7 @@ def test_the_last_word_of_a_dying_server_is_no_result(server: Server, engine: Se
     """As vLLM does when its core has died."""
     server.answers["/v1/completions"] = saying(500, '{"error": {"message": "EngineCore"}}')
     server.answers["/health"] = saying(503)
-    with pytest.raises(WorkerGone) as got:
+    with pytest.raises(WorkerGone, match=r"EngineCore; then HTTP 503: .*: without a word") as got:
         engine.generate([REQUEST])
     assert got.value.outcome == "crash"
 
