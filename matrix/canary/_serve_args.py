@@ -72,7 +72,8 @@ def _capturing(twin: Twin) -> list[str]:
     ids = map(str, twin.layer_ids)
     return [
         *("--enable-return-aux-hidden-states", "--return-aux-hidden-state-layer-ids", *ids),
-        *("--chunked-prefill-size", "64"),
+        # Of a prompt in several chunks the answer would hold the last one's planes alone.
+        *("--chunked-prefill-size", str(2 * MAX_MODEL_LEN)),
     ]
 
 

@@ -41,6 +41,7 @@ LACKS: Final = {
     "settings": "a server is taken as it runs",
     **dict.fromkeys(("hook", "probe", "logits", "steps", "runners", "ranks"), _INSIDE),
     **dict.fromkeys(("configure", "reconfigure", "drafts"), "nothing is changed on a server"),
+    "chunk": "an answer holds the planes of a prompt's last chunk alone",
     "inject": "a server makes its own drafts",
     "sample": "a server is asked for its best tokens alone",
     "public": "no server gives the prompt's planes in an answer",

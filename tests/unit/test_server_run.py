@@ -18,12 +18,13 @@ from matrix._plan import Plan
 from matrix.cli import main
 from matrix.contract import CLAUSES
 from matrix.engines import Deadlines, Endpoint, RemoteEngine
+from matrix.faults import Fault
 from matrix.results import Cell, Outcome, Reason, StartLine, read
 from matrix.runner import Row
 
 sys.path.insert(0, str(HERE / "engines"))
 
-from loopback_server import Server, dying, saying, serving  # it lies in a folder beside
+from loopback_server import FakeEngine, Server, dying, saying, serving  # it lies in a folder beside
 
 KEY = "sk-loopback-123"
 JUDGED = (
@@ -70,6 +71,42 @@ def test_what_a_server_says_on_its_page_alone_is_enough(tmp_path: Path) -> None:
     with serving(details=False) as server:
         cells, _ = run(server, tmp_path)
     assert unskipped(cells) == dict.fromkeys(JUDGED, Outcome.PASS)
+
+
+PLANES = ("AUX-COUNT", "AUX-SHAPE", "AUX-VALUE", "AUX-DECODE", "AUX-BATCH", "AUX-REUSE", "AUX-LONG")
+
+
+def test_planes_are_judged_where_the_server_gives_them(tmp_path: Path) -> None:
+    with serving(kind="sglang", captures=[1, 3, 5]) as server:
+        cells, _ = run(server, tmp_path, max_examples=2)
+    assert unskipped(cells) == dict.fromkeys(PLANES, Outcome.PASS)
+    why = "no draft: a server that gives planes runs the target alone"
+    assert cells["START-SPEC"].detail == why
+
+
+def test_a_fault_of_the_planes_is_named_over_http(tmp_path: Path) -> None:
+    low = FakeEngine(resolve=lambda ids: [n - 1 for n in ids])
+    clauses = frozenset({"AUX-VALUE"})
+    with serving(kind="sglang", captures=[1, 3, 5], engine=low) as server:
+        cells, _ = run(server, tmp_path, clauses=clauses)
+    assert cells["AUX-VALUE"].fault == Fault.TAP_SHIFT_BEFORE
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ({"captures": [1, 3, 6]}, "it captures layers [1, 3, 6], the row asks for [1, 3, 5]"),
+        ({"captures": [1, 3, 5], "chunks": 64}, "want --chunked-prefill-size 1024 or more"),
+        ({"captures": [1, 3, 5], "model": PAIR.target}, "no weights of fake/target"),
+    ],
+)
+def test_planes_that_can_not_be_compared_are_not_judged(
+    options: dict[str, Any], why: str, tmp_path: Path
+) -> None:
+    with serving(kind="sglang", **options) as server:
+        cells, _ = run(server, tmp_path)
+    assert unskipped(cells) == {}
+    assert why in cells["AUX-VALUE"].detail
 
 
 def test_of_a_real_model_the_output_is_not_judged(server: Server, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+import numpy as np
 import running  # noqa: F401 - makes the fake engine importable
 from fake_engine import PAIR, TWIN, FakeEngine
 
@@ -31,6 +32,7 @@ SPEC = StartSpec(
     max_model_len=1024,
     served_as=NAME,
     hub_id=PAIR.target,
+    layer_ids=list(TWIN.layer_ids),
 )
 
 
@@ -41,6 +43,10 @@ class Server:
     kind: str = "vllm"
     details: bool = True
     """Whether an answer says what was counted for its request."""
+    captures: list[int] | None = None
+    """Layer ids, where it was started to give planes."""
+    chunks: int = 2048
+    """Tokens of a prefill's chunk, as it says."""
     model: str = NAME
     engine: FakeEngine = field(default_factory=FakeEngine)
     answers: dict[str, Callable[[Handler], None]] = field(default_factory=dict)
@@ -53,7 +59,9 @@ class Server:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
-        """As a server is: started with its draft."""
+        """As a server is: started with its draft, or to give planes."""
+        if self.captures is not None:
+            self.engine.needs_gpu, self.engine.chunk = {"draft": "captures without"}, 4096
         self.engine.start(SPEC)
 
     def paths(self) -> list[str]:
@@ -78,7 +86,12 @@ class Server:
 
     def _sglang(self, asked: Any) -> dict[str, Callable[[], Any]]:
         return {
-            "/server_info": lambda: {"version": "0.5.23", "speculative_algorithm": "DFLASH"},
+            "/server_info": lambda: {
+                "version": "0.5.23",
+                "enable_return_aux_hidden_states": self.captures is not None,
+                "return_aux_hidden_state_layer_ids": self.captures,
+                "chunked_prefill_size": self.chunks,
+            },
             "/generate": lambda: self._generated(asked),
         }
 
@@ -116,6 +129,8 @@ class Server:
             "spec_num_proposed_drafts": sum(len(step.drafted) for step in answer.steps),
             "spec_correct_drafts_histogram": _histogram([s.accepted for s in answer.steps]),
         }
+        if asked["return_hidden_states"]:
+            said["hidden_states"] = _states(answer)
         return {"output_ids": answer.tokens, "meta_info": said}
 
     def _page(self) -> str:
@@ -134,6 +149,15 @@ class Server:
         lines.append(f"# TYPE {at}_total counter")
         lines += [f'{at}_total{{position="{i}"}} {n}.0' for i, n in enumerate(now.accepted_at)]
         return "\n".join(lines) + "\n"
+
+
+def _states(answer: Generation) -> list[Any]:
+    """A table of rows for the prefill, then one row a step."""
+    rows = [
+        np.concatenate([plane.numpy() for plane in each.handed], axis=1).tolist()
+        for each in answer.forwards
+    ]
+    return [each if at == 0 else each[0] for at, each in enumerate(rows)]
 
 
 def _histogram(steps: list[int]) -> list[int]:
