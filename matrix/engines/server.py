@@ -44,7 +44,7 @@ LACKS: Final = {
     "chunk": "an answer holds the planes of a prompt's last chunk alone",
     "inject": "a server makes its own drafts",
     "sample": "a server is asked for its best tokens alone",
-    "public": "no server gives the prompt's planes in an answer",
+    "public": "planes in an answer are the public way already, which AUX-VALUE judges",
 }
 """What no server gives, with the reason."""
 LAG: Final = 3.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import threading
 from collections.abc import Callable, Iterator
@@ -117,7 +118,7 @@ def test_the_weights_are_known_by_their_name_or_folder(
     body = msgspec.json.encode({"data": [{"id": "other"}, {"id": id, "root": root}]})
     server.answers["/v1/models"] = saying(200, body)
     engine = connect(server)
-    assert engine.start(SPEC).lacks == {}
+    assert engine.start(SPEC).lacks.keys() == {"planes"}
     engine.generate([REQUEST])
     assert server.asked[-1][2]["model"] == id
 
@@ -125,7 +126,7 @@ def test_the_weights_are_known_by_their_name_or_folder(
 def test_of_the_real_model_there_is_no_reference(server: Server, connect: Connect) -> None:
     server.model = SPEC.hub_id
     why = connect(server).start(SPEC).lacks
-    assert why == {"reference": f"the reference has no weights of {SPEC.hub_id}"}
+    assert why["reference"] == f"the reference has no weights of {SPEC.hub_id}"
 
 
 def test_another_model_is_one_clear_line(server: Server, connect: Connect) -> None:
@@ -159,7 +160,7 @@ def test_an_unwell_server_has_crashed(server: Server, connect: Connect) -> None:
 
 def test_a_server_without_a_page_on_its_health_is_well(server: Server, connect: Connect) -> None:
     server.answers["/health"] = saying(404)
-    assert connect(server).start(SPEC).lacks == {}
+    assert connect(server).start(SPEC).lacks.keys() == {"planes"}
 
 
 # --- generating --------------------------------------------------------------------------------
@@ -241,6 +242,48 @@ def test_requests_are_sent_at_once_and_answered_in_order(
     requests = [Request([1], most, salt=f"{most}") for most in (100, 2, 33)]
     tokens = [answer.tokens[0] for answer in engine.generate(requests)]
     assert sorted(tokens) == [2, 33, 100]
+
+
+@pytest.mark.parametrize(
+    ("states", "said"),
+    [
+        (None, "hidden_states is NoneType, want a list"),
+        ("[]", "hidden_states is str, want a list"),
+        ([[["a"]]], r"hidden_states\[0\]: could not convert"),
+        ([[[1.0, 2.0], [3.0]]], r"hidden_states\[0\]: .*inhomogeneous"),
+        ([[[[1.0]]]], r"hidden_states\[0\] has 3 dimensions"),
+        ([[[1.0]], 2.0], r"hidden_states\[1\] has 0 dimensions"),
+    ],
+)
+def test_planes_of_another_form_are_a_result(states: Any, said: str, connect: Connect) -> None:
+    with serving(kind="sglang", captures=[1, 3, 5]) as server:
+        engine = connect(server)
+        assert "planes" not in engine.start(SPEC).lacks
+        body = msgspec.json.encode({"output_ids": [1], "meta_info": {"hidden_states": states}})
+        server.answers["/generate"] = saying(200, body)
+        assert re.search(said, str(failed(engine)))
+
+
+def test_planes_stand_at_their_positions(connect: Connect) -> None:
+    states = [[[1.0, 2.0], [3.0, None]], [5.0, 6.0], [7.0, 8.0]]
+    said = {"hidden_states": states, "cached_tokens": 32}
+    with serving(kind="sglang", captures=[1, 3, 5]) as server:
+        engine = connect(server)
+        engine.start(SPEC)
+        body = msgspec.json.encode({"output_ids": [1, 2, 3], "meta_info": said})
+        server.answers["/generate"] = saying(200, body)
+        got = engine.generate([REQUEST])[0]
+    assert [(each.kind, each.position) for each in got.forwards] == [
+        ("prefill", 32),
+        ("verify", 34),
+        ("verify", 35),
+    ]
+    assert [each.handed[0].shape for each in got.forwards] == [(2, 2), (1, 2), (1, 2)]
+    assert math.isnan(got.forwards[0].handed[0].numpy()[1, 1]), "JSON has no NaN but null"
+    assert [(step.position, step.drafted, step.accepted) for step in got.steps] == [
+        (34, [], 0),
+        (35, [], 0),
+    ]
 
 
 # --- counters ----------------------------------------------------------------------------------
