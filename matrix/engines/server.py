@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import platform
+import re
 import secrets
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -73,7 +74,7 @@ class ServerEngine:
         version = "unknown"
         with contextlib.suppress(MatrixError):
             self.engine = _engine(self._models())
-            version = f"{self._server_info(Version, Version('0')).version}+{self.engine}"
+            version = _version(self._server_info(Version, Version("")).version, self.engine)
         at = self.link.at
         means = {"engine": self.engine, "url": at.url, "metrics_url": at.page}
         return Identity(
@@ -181,25 +182,17 @@ class ServerEngine:
         return counted
 
     def _one(self, request: Request) -> Generation:
-        handed, steps = list[Forward](), list[Step]()
-        answer: Completion | Generated
+        ask = self._sglang if self.engine == "sglang" else self._openai
         try:
-            if self.engine == "sglang":
-                answer = self._sglang(request)
-                if self.captures and request.planes:
-                    states = answer.meta_info.hidden_states
-                    handed, steps = forwards(states, answer.cached, self.dtype)
-            else:
-                answer = self._openai(request)
+            answer = ask(request)
+            handed, steps = self._handed(request, answer)
         except EngineError as error:
             if error.type_name.startswith("HTTP 5"):
                 self._still_there(error)
             raised = Raised(error.type_name, error.text, error.trace)
             return Generation([], "length", [], [], error=raised)
         if answer.tokens is None:
-            want = (
-                "want a server that takes `return_token_ids`, such as vLLM, or SGLang's /generate"
-            )
+            want = "want vLLM's `return_token_ids`, or SGLang's /generate"
             raise HarnessError(f"{self.link.at.url} gives no token ids back: {want}")
         return Generation(
             tokens=answer.tokens,
@@ -216,6 +209,14 @@ class ServerEngine:
             self.link.healthy()
         except WorkerGone as gone:
             raise WorkerGone(gone.outcome, f"{error}; then {gone}") from error
+
+    def _handed(
+        self, request: Request, answer: Completion | Generated
+    ) -> tuple[list[Forward], list[Step]]:
+        """The planes in an answer, where they were asked for."""
+        if isinstance(answer, Completion) or not (self.captures and request.planes):
+            return [], []
+        return forwards(answer.meta_info.hidden_states, answer.cached, self.dtype)
 
     def _openai(self, request: Request) -> Completion:
         assert self.model is not None, "started"
@@ -247,6 +248,13 @@ class ServerEngine:
         return self.link.post("/generate", body, Generated)
 
 
+def _version(said: str, engine: str) -> str:
+    """With the engine behind it, so that a version can still be compared."""
+    if not re.fullmatch(r"[\w.+!-]{1,60}", said):
+        return "unknown"
+    return f"{said}{'.' if '+' in said else '+'}{engine}"
+
+
 def _engine(models: list[Model]) -> str:
     named = {model.owned_by for model in models if model.owned_by in INFO}
     return str(named.pop()) if len(named) == 1 else "server"
@@ -261,6 +269,6 @@ def _asked_about(models: list[Model], spec: StartSpec) -> tuple[Model, dict[str,
     for model in models:
         if spec.hub_id in (model.id, model.root):
             return model, {"reference": f"the reference has no weights of {spec.hub_id}"}
-    served = ", ".join(repr(model.id) for model in models[:5]) or "nothing"
+    served = ", ".join(repr(model.id[:80]) for model in models[:5]) or "nothing"
     want = f"want {spec.served_as!r}; `dflash-matrix canary serve-args` prints how to start it"
     raise HarnessError(f"another model is served: {served}; {want}")

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from running import HERE, PAIR, FakeReference, command
+from running import HERE, PAIR, ROOT, FakeReference, command
 
 from matrix._plan import Plan
 from matrix.cli import main
@@ -225,6 +225,18 @@ def test_nobody_there_ends_the_run_with_one_crash(rows: Path, tmp_path: Path) ->
     assert "START-LOAD: crash" in done.stdout
     assert "http://127.0.0.1:9/health: nobody answers" in done.stdout
     assert "1 unexpected" in done.stdout
+
+
+def test_without_its_packages_everything_is_skipped_with_the_line_that_installs_them(
+    rows: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "gone").mkdir()
+    (tmp_path / "gone/httpx.py").write_text("raise ImportError('no httpx here')")
+    args = ("run", "fake", "--engine", "server", "--url", "http://127.0.0.1:9")
+    path = f"{tmp_path / 'gone'}:{ROOT}"
+    done = cli(tmp_path, *args, "--registry", rows.name, PYTHONPATH=path)
+    assert done.returncode == 3
+    assert "no httpx here; pip install 'dflash-matrix[server]'" in done.stderr
 
 
 @pytest.mark.parametrize(

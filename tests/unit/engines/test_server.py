@@ -76,7 +76,7 @@ def failed(engine: ServerEngine, *requests: Request) -> EngineError:
     [
         ("vllm", "vllm", "0.32.0+vllm"),
         ("sglang", "sglang", "0.5.23+sglang"),
-        ("someone", "server", "0+server"),
+        ("someone", "server", "unknown"),
     ],
 )
 def test_a_server_says_who_it_is(kind: str, name: str, version: str, connect: Connect) -> None:
@@ -93,6 +93,23 @@ def test_an_older_sglang_says_its_version_elsewhere(connect: Connect) -> None:
         server.answers["/server_info"] = saying(404)
         server.answers["/get_server_info"] = saying(200, '{"version": "0.5.9"}')
         assert connect(server).identify().version == "0.5.9+sglang"
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        ("0.33.0rc1", "0.33.0rc1+vllm"),
+        ("0.33.0.dev7+g12ab", "0.33.0.dev7+g12ab.vllm"),
+        ("main\u001b[31m", "unknown"),
+        ("1" * 999, "unknown"),
+        ("", "unknown"),
+    ],
+)
+def test_a_version_that_is_one_can_be_compared(
+    said: str, shown: str, server: Server, connect: Connect
+) -> None:
+    server.answers["/version"] = saying(200, msgspec.json.encode({"version": said}))
+    assert connect(server).identify().version == shown
 
 
 def test_nobody_there_is_left_to_the_start_to_say(server: Server, connect: Connect) -> None:
