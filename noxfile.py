@@ -60,7 +60,7 @@ def tests_on(session: nox.Session) -> None:
 
 def run_tests(session: nox.Session) -> None:
     """Install the package as a user would, and test what was installed."""
-    session.install(".[embedded,preflight,report]", *group("test"))
+    session.install(".[embedded,preflight,report,server]", *group("test"))
     args = session.posargs or ["tests/unit", "tests/meta"]
     session.run("pytest", "-n", "2", "--dist", "loadgroup", *args, env=THREADS)
 
@@ -111,7 +111,7 @@ def vllm(session: nox.Session) -> None:
     `-- drill` plants every fault instead, `-- PAIR ...` judges those pairs; options of
     `dflash-matrix run` may follow the pairs.
     """
-    session.install("-e", ".[embedded]", *group("test"))
+    session.install("-e", ".[embedded,server]", *group("test"))
     python = engine_python(session, "vllm", VLLM)
     engine = ["--engine", "vllm", "--python", f"vllm={python}"]
     env = {**THREADS, "DFLASH_MATRIX_PYTHON_VLLM": str(python)}

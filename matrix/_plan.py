@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from matrix.contract import CLAUSES, Examples
-from matrix.engines import ENVIRONMENT, MEMORY_CEILING_MB, Deadlines, Worker
+from matrix.engines import ENVIRONMENT, MEMORY_CEILING_MB, Deadlines, Endpoint, Worker
 from matrix.errors import UsageError
 from matrix.registry import Expectation, Pair
 from matrix.results import canonical
@@ -34,6 +34,8 @@ class Plan:
     """The engine's interpreter."""
     engine_path: NotInstalled | None = None
     """`--engine-path`: only the classes of this engine are looked at."""
+    server: Endpoint | None = None
+    """Where the engine `server` is."""
     expectations: tuple[Expectation, ...] = ()
     dtype: str = "float32"
     seed: int = 0
@@ -60,6 +62,8 @@ class Plan:
         served = self.engine
         if self.engine_path:
             served, env = f"{self.engine}-classes", env | self.engine_path.env()
+        if self.server:
+            env |= self.server.env()
         return Worker(served, log, self.python, self.inject, env, self.memory_mb)
 
     def repro(self, pair: Pair, clause: str, example: Any) -> str:
@@ -72,6 +76,8 @@ class Plan:
             words += ["--python", f"{self.engine}={self.python}"]
         if self.engine_path:
             words += ["--engine-path", str(self.engine_path.given)]
+        if self.server:
+            words += self.server.words
         if self.inject:
             words += ["--inject", str(self.inject)]
         if self.deadlines != Deadlines():

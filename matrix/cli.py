@@ -17,12 +17,13 @@ from matrix.errors import MatrixError, UsageError
 
 if TYPE_CHECKING:
     from matrix._plan import Plan
+    from matrix.engines import Endpoint
     from matrix.registry import Registry
 
 __all__ = ["main", "make_plan", "parse"]
 
 INTERRUPTED: Final = 130
-ENGINES: Final = ("transformers", "vllm", "sglang")
+ENGINES: Final = ("transformers", "vllm", "sglang", "server")
 """The engines that `run` knows."""
 PROFILES: Final = {"ci": 12, "nightly": 500}
 """Hypothesis profile -> inputs that a fuzzed clause tries, unless `--max-examples` says it."""
@@ -56,6 +57,7 @@ def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
     """Parse a command line; a usage error ends the process with exit code 2, as argparse does."""
     from matrix.preflight import register as register_preflight
     from matrix.scan import register as register_scan
+    from matrix.serving import register as register_serving
 
     parser = argparse.ArgumentParser(
         prog="dflash-matrix", description="Contract test matrix for DFlash speculative decoding."
@@ -72,6 +74,7 @@ def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
     _cache(sub)
     register_scan(sub)
     register_preflight(sub)
+    register_serving(sub)
     return parser.parse_args(argv)
 
 
@@ -194,6 +197,9 @@ def _run(sub: Sub) -> None:
     add("--example", metavar="JSON", help="replay one input")
     add("--timeout", default="", metavar="start=..,call=..,clause=..,row=..")
     add("--inject", type=Path, metavar="FILE.py", help="run first in the worker: a planted fault")
+    add("--url", metavar="U", help="where the engine `server` is")
+    add("--metrics-url", metavar="U", help="its metrics page; default: URL/metrics")
+    add("--api-key-env", metavar="NAME", help="the variable that holds its key")
     add("--memory-mb", type=_positive, default=None, metavar="MB", help="a worker's ceiling")
     add("--slots", type=_positive, default=None, metavar="N", help="rows side by side")
     add("--offline", action="store_true", help="never reach for the hub")
@@ -245,9 +251,11 @@ def make_plan(args: argparse.Namespace, out: Path) -> Plan:
     seed = args.seed if args.seed is not None else 0
     if args.seed is None and args.profile == "nightly":
         seed = secrets.randbelow(1 << 32)
-    if args.engine_path and args.engine == "transformers":
-        raise UsageError("--engine-path: the engine `transformers` has no classes of its own")
+    if args.engine_path and args.engine in ("transformers", "server"):
+        raise UsageError(f"--engine-path: the engine `{args.engine}` has no classes of its own")
+    server = _server(args)
     optional = {
+        "server": server,
         "engine_path": not_installed(args.engine, args.engine_path) if args.engine_path else None,
         "max_examples": args.max_examples or PROFILES[args.profile],
         "memory_mb": args.memory_mb,
@@ -265,11 +273,30 @@ def make_plan(args: argparse.Namespace, out: Path) -> Plan:
         example=_json(args.example),
         deadlines=Deadlines.parse(args.timeout),
         inject=args.inject,
-        slots=args.slots or os.cpu_count() or 1,
+        slots=1 if server else args.slots or os.cpu_count() or 1,
         offline=args.offline,
         registry=files,
         **{name: value for name, value in optional.items() if value is not None},
     )
+
+
+def _server(args: argparse.Namespace) -> Endpoint | None:
+    """Where the engine `server` is; rows side by side would be one another's foreign traffic."""
+    from matrix.engines import Endpoint
+
+    if args.engine != "server":
+        for name in ("url", "metrics_url", "api_key_env"):
+            if getattr(args, name):
+                option = f"--{name.replace('_', '-')}"
+                raise UsageError(f"{option}: only for --engine server, not for {args.engine}")
+        return None
+    if args.url is None:
+        raise UsageError("--engine server: want --url http://HOST:PORT of a running server")
+    if args.inject:
+        raise UsageError(
+            "--inject: nothing can be planted in a server; it is for the other engines"
+        )
+    return Endpoint.parse(args.url, args.metrics_url, args.api_key_env)
 
 
 def _pythons(given: Sequence[str]) -> dict[str, str]:

@@ -14,7 +14,7 @@
     |   +-- ReferenceFailed   the reference process failed or ended
     +-- EngineError           the engine raised: a result, not a failure of ours
     |   +-- PlatformRefused   the engine refuses the method on this whole platform (`needs-gpu`)
-    +-- WorkerGone            the worker process ended, hung or outgrew its memory
+    +-- WorkerGone            the worker process ended, hung or outgrew its memory; or the server did
 
 Everything the project raises on purpose is one of these.
 """
@@ -119,7 +119,7 @@ class PlatformRefused(EngineError):  # noqa: N818 - says what happened, like Wor
 
 
 class WorkerGone(MatrixError):  # noqa: N818 - says what happened
-    """The worker process ended, hung or outgrew its memory.
+    """The worker process ended, hung or outgrew its memory, or the server that it speaks to did.
 
     Args:
         outcome: `crash`, `timeout` or `oom`.

@@ -22,7 +22,10 @@ if TYPE_CHECKING:
 __all__: list[str] = []
 
 _LISTS: Final = ("pair", "clause", "registry", "python")
-_VALUES: Final = ("kind", "dtype", "seed", "profile", "max-examples", "timeout", "inject", "out")
+_VALUES: Final = (
+    *("kind", "dtype", "seed", "profile", "max-examples", "timeout", "inject"),
+    *("url", "metrics-url", "api-key-env", "out"),
+)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -25,7 +25,7 @@ from matrix.faults import Fault
 from matrix.reference import Reference
 from matrix.registry import Pair, gated
 from matrix.results import Cell, Outcome, Reason, StartLine
-from matrix.twins import Twin, lacking, unbuilt
+from matrix.twins import Twin, lacking, served_as, unbuilt
 
 __all__ = ["Row"]
 
@@ -153,7 +153,7 @@ class Row:
             dtype=self.plan.dtype,
             seed=self.plan.seed,
         )
-        for settings in SETTINGS:
+        for settings in ("main",) if "settings" in self.identity.lacks else SETTINGS:
             waiting = [c for c in todo if settings in c.settings and not self._writer.done(c)]
             mine = [c for c in waiting if c.settings[-1] == settings]
             if "main" in bench.refused and settings != "main":
@@ -230,6 +230,9 @@ class Row:
             max_model_len=1024,
             trust_remote_code=self.pair.trust_remote_code,
             args=dict(self.pair.engine_args.get(self.plan.engine, {})),
+            served_as=served_as(self.pair, twin),
+            hub_id=self.pair.target,
+            layer_ids=list(twin.layer_ids),
         )
 
     def _start_lost(self, todo: list[Clause], settings: str, gone: WorkerGone) -> None:

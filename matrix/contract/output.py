@@ -8,13 +8,14 @@ import numpy as np
 from msgspec.structs import replace
 
 from matrix.contract._bench import Bench, Run, dying
-from matrix.contract._clause import Finding, Verdict, clause
+from matrix.contract._clause import Finding, Skip, Verdict, clause
+from matrix.contract._counts import Measured, adds_up, measure, profile, total, unequal
 from matrix.contract._distribution import ALPHA, Ranked, misfit, surplus
 from matrix.contract._fuzz import fuzz
 from matrix.contract._inputs import continuation, forced, forcing
 from matrix.contract._lossless import differing, tau
 from matrix.contract._planes import death
-from matrix.engines import Counters, Inject, Request, Sampling, Step
+from matrix.engines import Inject, Request, Sampling, Step
 from matrix.errors import EngineError
 from matrix.faults import GIVES, Fault
 
@@ -38,7 +39,7 @@ WAYS: Final = ((True, 1.0), (True, 0.999999), (False, 0.999999))
 @clause(
     "OUTPUT-LOSSLESS",
     "Every emitted token is the target's own choice, given the prefix that was emitted.",
-    needs=("start", "draft"),
+    needs=("start", "draft", "reference"),
     settings=("plain", "main"),
     catches=("sglang#38009", "vllm#39273", "rMLX#513", "llama.cpp#27975", "vllm-ascend#8627"),
 )
@@ -141,14 +142,15 @@ def _miscounted(run: Run, accept: list[int], drafts: int) -> list[Finding]:
 @clause(
     "OUTPUT-STOP",
     "A stop token and `max_tokens` inside a block cut the output right there.",
-    needs=("inject",),
+    needs=("start", "draft", "reference"),
     catches=("vllm#50012", "rMLX#513"),
 )
 def output_stop(bench: Bench) -> Verdict:
-    """All drafts accepted, so that the block runs on past the cut."""
+    """All drafts accepted where they can be put in, so that the block runs on past the cut."""
     prompt = bench.prompts(9, salt="forced")[0]
     known = continuation(bench, prompt, 3 * bench.twin.block_size)
-    block, inject = bench.twin.block_size, Inject(known, [bench.drafts])
+    block = bench.twin.block_size
+    inject = Inject(known, [bench.drafts]) if bench.has("inject") else None
     cuts = [1, 2, block - 1, block, block + 2]
     requests, due = [], []
     for cut in cuts:
@@ -316,7 +318,7 @@ def _distributed(
     needs=("start", "draft"),
     catches=("ds4#468", "vllm#39273", "speculators#456"),
 )
-def output_counters(bench: Bench) -> Verdict:
+def output_counters(bench: Bench) -> Verdict | Skip:
     """1 + sum(accepted + 1) - emitted lies in 0..k, and is 0 where nothing was cut."""
     requests = [
         Request(prompt, n) for prompt, n in zip(bench.prompts(3, 8, 15), (9, 20, 31), strict=False)
@@ -326,21 +328,48 @@ def output_counters(bench: Bench) -> Verdict:
             forcing(bench, {"prompt": bench.prompts(9, salt="forced")[0], "accept": accept})
             for accept in ([bench.drafts], [2, 0], [0])
         ]
-    before = bench.engine.counters() if bench.has("counters") else None
-    runs = bench.run(*requests)
-    found = [finding for run in runs for finding in _inconsistent(run)]
-    if before is not None:
-        found += _published(runs, before, bench.engine.counters())
-    drafted = sum(len(s.drafted) for run in runs for s in run.generation.steps)
-    if not drafted:
+    measured = measure(bench, *requests, page=True)
+    if isinstance(measured, Skip):
+        return measured
+    found = _contradictions(bench, measured)
+    if not measured.drafted:
         found = [Finding(Fault.SPEC_INACTIVE, "nothing was drafted, so nothing was counted")]
-    accepted = sum(s.accepted for run in runs for s in run.generation.steps)
+    others = f"; {measured.foreign}" if measured.foreign else ""
+    counted = f"{measured.accepted} of {measured.drafted} accepted"
     return Verdict(
         tuple(found[:1]),
         expected="counters that agree with the tokens",
-        actual=f"{accepted} of {drafted} accepted over {len(runs)} requests",
-        metrics={"drafted": drafted, "accepted": accepted, "profile": profile(runs)},
+        actual=f"{counted} over {len(measured.runs)} requests{others}",
+        metrics={
+            "drafted": measured.drafted,
+            "accepted": measured.accepted,
+            "profile": profile(measured.counts, bench.drafts),
+        },
     )
+
+
+def _contradictions(bench: Bench, measured: Measured) -> list[Finding]:
+    """Within the counts, with the tokens, and between each request's counts and everybody's."""
+    runs, counts = measured.runs, measured.counts
+    if bench.has("steps"):
+        found = [finding for run in runs for finding in _inconsistent(run)]
+        told = [
+            (f"a request's counters: {text}")
+            for run, count in zip(runs, counts, strict=True)
+            for text in unequal(run.generation.counted or count, count)
+        ]
+    else:
+        each = [[run] for run in runs] if len(counts) == len(runs) else [runs]
+        found = [
+            finding
+            for count, of in zip(counts, each, strict=True)
+            for finding in adds_up(count, of, bench.drafts)
+        ]
+        told = []
+    if measured.page is not None and not measured.foreign:
+        texts = unequal(measured.page, total(counts))
+        told = [f"the engine's counters: {text}" for text in texts] + told
+    return found + [Finding(Fault.COUNTERS_WRONG, text) for text in told]
 
 
 def _inconsistent(run: Run) -> list[Finding]:
@@ -358,57 +387,3 @@ def _inconsistent(run: Run) -> list[Finding]:
         )
         return [Finding(Fault.COUNTERS_WRONG, text, example={"prompt": run.request.prompt})]
     return []
-
-
-def _counts(runs: list[Run]) -> Counters:
-    """What the steps that were seen add up to."""
-    steps = [step for run in runs for step in run.generation.steps if step.drafted]
-    longest = max((step.accepted for step in steps), default=0)
-    return Counters(
-        drafts=len(steps),
-        drafted=sum(len(step.drafted) for step in steps),
-        accepted=sum(step.accepted for step in steps),
-        accepted_at=[sum(step.accepted > at for step in steps) for at in range(longest)],
-    )
-
-
-def _published(runs: list[Run], before: Counters, after: Counters) -> list[Finding]:
-    """Where the engine's own counters, of each request and of all, differ from what was seen."""
-    grown = Counters(
-        drafts=after.drafts - before.drafts,
-        drafted=after.drafted - before.drafted,
-        accepted=after.accepted - before.accepted,
-        accepted_at=[b - a for a, b in zip(before.accepted_at, after.accepted_at, strict=True)],
-    )
-    pairs = [("the engine's counters", grown, _counts(runs))]
-    pairs += [
-        ("a request's counters", run.generation.counted, _counts([run]))
-        for run in runs
-        if run.generation.counted is not None
-    ]
-    return [
-        Finding(Fault.COUNTERS_WRONG, f"{whose}: {field} is {said}, {due} were seen")
-        for whose, published, seen in pairs
-        for field, said, due in _unequal(published, seen)
-    ][:1]
-
-
-def _unequal(published: Counters, seen: Counters) -> list[tuple[str, Any, Any]]:
-    rows = [(name, getattr(published, name), getattr(seen, name)) for name in _COUNTED]
-    last = max((at + 1 for at, count in enumerate(published.accepted_at) if count), default=0)
-    rows.append(("accepted per position", published.accepted_at[:last], seen.accepted_at))
-    return [row for row in rows if row[1] != row[2]]
-
-
-_COUNTED: Final = ("drafts", "drafted", "accepted")
-
-
-def profile(runs: list[Run]) -> list[float]:
-    """The acceptance profile: for each draft position, accepted / drafts."""
-    steps = [step for run in runs for step in run.generation.steps]
-    longest = max((len(step.drafted) for step in steps), default=0)
-    rows = []
-    for position in range(longest):
-        reached = [step for step in steps if len(step.drafted) > position]
-        rows.append(sum(step.accepted > position for step in reached) / len(reached))
-    return rows

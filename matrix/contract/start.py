@@ -7,6 +7,7 @@ from typing import Any
 
 from matrix.contract._bench import Bench, dying
 from matrix.contract._clause import Finding, Skip, Verdict, clause
+from matrix.contract._counts import measure
 from matrix.contract._logits import logits_off
 from matrix.contract._lossless import differing, gaps, plain_gap
 from matrix.engines import Request
@@ -19,7 +20,7 @@ __all__ = ["start_decode", "start_load", "start_plain", "start_pp", "start_pure"
 @clause(
     "START-PLAIN",
     "The target alone, with speculation off, starts and generates as the reference does.",
-    needs=("start",),
+    needs=("start", "settings"),
     settings=("plain",),
     catches=("sparkring#161", "vllm#49133"),
 )
@@ -81,11 +82,12 @@ def start_load(bench: Bench) -> Verdict:
     needs=("start", "draft"),
     catches=("vllm#48113", "ROCmFPX#44", "sglang#39685", "sglang#38589"),
 )
-def start_decode(bench: Bench) -> Verdict:
+def start_decode(bench: Bench) -> Verdict | Skip:
     """Some engines start, answer health checks, and die at the first draft."""
-    runs = bench.run(Request(bench.prompts(9)[0], 2 * bench.twin.block_size + 2))
-    steps = [len(step.drafted) for step in runs[0].generation.steps]
-    drafting = sum(count > 0 for count in steps)
+    measured = measure(bench, Request(bench.prompts(9)[0], 2 * bench.twin.block_size + 2))
+    if isinstance(measured, Skip):
+        return measured
+    drafting = measured.counts[0].drafts
     found = (
         ()
         if drafting >= 2
@@ -100,11 +102,13 @@ def start_decode(bench: Bench) -> Verdict:
     needs=("start", "draft"),
     catches=("vllm#52447", "ds4#468", "omlx#1257", "vllm#50851", "SwiftLM#88"),
 )
-def start_spec(bench: Bench) -> Verdict:
+def start_spec(bench: Bench) -> Verdict | Skip:
     """A silent fallback to plain decoding keeps the output right and wins nothing."""
-    runs = bench.run(*(Request(prompt, 16) for prompt in bench.prompts(5, 12)))
-    drafted = [sum(len(s.drafted) for s in run.generation.steps) for run in runs]
-    accepted = [sum(s.accepted for s in run.generation.steps) for run in runs]
+    measured = measure(bench, *(Request(prompt, 16) for prompt in bench.prompts(5, 12)))
+    if isinstance(measured, Skip):
+        return measured
+    drafted = [count.drafted for count in measured.counts]
+    accepted = [count.accepted for count in measured.counts]
     found = (
         ()
         if all(drafted)
@@ -114,14 +118,14 @@ def start_spec(bench: Bench) -> Verdict:
         found,
         expected="tokens drafted for every request",
         actual={"drafted": drafted, "accepted": accepted},
-        metrics={"drafted": sum(drafted), "accepted": sum(accepted)},
+        metrics={"drafted": measured.drafted, "accepted": measured.accepted},
     )
 
 
 @clause(
     "START-PURE",
     "Loading the draft changes nothing in the target: config, dtypes and weights.",
-    needs=("start", "draft"),
+    needs=("start", "settings", "draft"),
     settings=("plain", "main"),
     catches=("vllm#49133", "vllm#50330", "sglang#34959"),
 )
@@ -146,7 +150,7 @@ def start_pure(bench: Bench) -> Verdict | Skip:
 @clause(
     "START-PP",
     "With two pipeline ranks the pair starts and is complete, or is refused by that name.",
-    needs=("start",),
+    needs=("start", "settings"),
     settings=("pp2",),
     catches=("vllm#45985", "vllm#50514", "vllm#53052", "sglang#39644"),
 )

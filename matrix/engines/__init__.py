@@ -5,6 +5,7 @@ Engine packages and torch are imported only there; this package imports neither.
 
 from __future__ import annotations
 
+from matrix.engines._endpoint import Endpoint
 from matrix.engines._environment import ENVIRONMENT
 from matrix.engines._messages import (
     Array,
@@ -34,6 +35,7 @@ __all__ = [
     "Array",
     "Counters",
     "Deadlines",
+    "Endpoint",
     "Engine",
     "Forward",
     "Generation",

@@ -13,6 +13,7 @@ ENVIRONMENT: Final[Mapping[str, Mapping[str, str]]] = {
     "transformers": _QUIET,
     # Where there is no GPU, its worker sets more: see `_standins`.
     "sglang": _QUIET,
+    "server": {},
     "vllm": _QUIET
     | {
         # The core in the worker's own process: a planted fault and the watch must reach it.

@@ -18,6 +18,7 @@ __all__ = [
     "Failed",
     "Forward",
     "Generation",
+    "Gone",
     "Hook",
     "Identity",
     "Inject",
@@ -156,6 +157,13 @@ class Counters(msgspec.Struct, frozen=True):
     """Drafted tokens accepted, before any stop or length cut."""
     accepted_at: list[int]
     """Of them at each draft position."""
+    per_step: list[int] | None = None
+    """Accepted in each step that had drafts; in the steps' order, or ascending where the engine
+    gives a histogram; `None` where it gives sums alone."""
+    requests: int | None = None
+    """Requests finished, and below tokens emitted, where the engine says so: there the traffic of
+    others shows."""
+    tokens: int | None = None
 
 
 class Generation(msgspec.Struct, frozen=True):
@@ -195,6 +203,12 @@ class StartSpec(msgspec.Struct, frozen=True):
     trust_remote_code: bool = False
     args: dict[str, Any] = {}
     """The row's own arguments for this engine."""
+    served_as: str = ""
+    """The name by which a server is to serve the target's very weights."""
+    hub_id: str = ""
+    """The row's real target, whose architecture this one has."""
+    layer_ids: list[int] = []
+    """The row's layer ids, for comparison alone: an engine resolves its own."""
 
 
 class Started(msgspec.Struct, frozen=True):
@@ -262,6 +276,13 @@ class Reply(msgspec.Struct, frozen=True, tag="ok"):
     """Worker to driver: what the call returned."""
 
     value: msgspec.Raw
+
+
+class Gone(msgspec.Struct, frozen=True, tag="gone"):
+    """Worker to driver: what the adapter speaks to ended or hung; see `errors.WorkerGone`."""
+
+    outcome: str
+    how: str
 
 
 class Failed(msgspec.Struct, frozen=True, tag="failed"):

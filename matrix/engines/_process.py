@@ -18,7 +18,7 @@ import msgspec
 
 from matrix import errors
 from matrix.engines import _guard
-from matrix.engines._messages import Failed, Raised
+from matrix.engines._messages import Failed, Gone, Raised
 from matrix.engines._rpc import HEADER, decode_reply, encode_call
 from matrix.errors import (
     EngineError,
@@ -77,7 +77,8 @@ class Worker:
     Raises (from `call`):
         EngineError: the engine raised; `PlatformRefused` when it refuses the whole platform.
         HarnessError: the adapter failed; `MissingDependency` when it can't even be loaded.
-        WorkerGone: the process ended, hung past its deadline, or outgrew its memory.
+        WorkerGone: the process ended, hung past its deadline, or outgrew its memory; or what its
+            adapter speaks to is gone.
     """
 
     served: str
@@ -152,6 +153,8 @@ class Worker:
         if isinstance(reply, Failed):
             cls = getattr(errors, reply.type_name, HarnessError)
             raise cls(reply.text)
+        if isinstance(reply, Gone):
+            raise WorkerGone(reply.outcome, reply.how)
         if isinstance(reply, Raised):
             refused = PlatformRefused if reply.platform else EngineError
             raise refused(reply.type_name, reply.text, reply.trace)

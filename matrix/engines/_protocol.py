@@ -23,6 +23,8 @@ __all__ = ["CAPABILITIES", "Engine"]
 
 CAPABILITIES = {
     "start": "a start of the pair",
+    "settings": "a start as it is asked for: without the draft, or with more ranks",
+    "reference": "weights that the reference has too",
     "draft": "a draft beside the target",
     "hook": "a capture hook on the model class",
     "probe": "its hook tried on an object that was not loaded",
@@ -30,6 +32,7 @@ CAPABILITIES = {
     "prefix-cache": "reuse of a cached prefix",
     "chunk": "prefill in chunks",
     "planes": "sight of the captured planes",
+    "steps": "sight of each verify step",
     "inject": "drafts put in the draft's place",
     "logits": "sight of the target's logits",
     "reconfigure": "a second hook call on one start",

@@ -16,8 +16,8 @@ from typing import Any, get_type_hints
 
 import msgspec
 
-from matrix.engines._messages import Call, Failed, Raised, Reply
-from matrix.errors import EngineError, HarnessError, PlatformRefused
+from matrix.engines._messages import Call, Failed, Gone, Raised, Reply
+from matrix.errors import EngineError, HarnessError, PlatformRefused, WorkerGone
 
 __all__ = ["HEADER", "decode_reply", "encode_call", "engine_raised", "frame", "raised", "serve"]
 
@@ -27,7 +27,7 @@ HEADER = 8
 _OURS = str(Path(__file__).parent)
 _encode = msgspec.msgpack.encode
 _decode_call = msgspec.msgpack.Decoder(Call).decode
-decode_reply = msgspec.msgpack.Decoder(Reply | Raised | Failed).decode
+decode_reply = msgspec.msgpack.Decoder(Reply | Raised | Gone | Failed).decode
 
 
 def frame(payload: bytes) -> bytes:
@@ -63,7 +63,7 @@ def _argument_types(function: Callable[..., Any]) -> tuple[Any, ...]:
     return tuple(hints.values())
 
 
-def _answer(target: object, call: Call) -> Reply | Raised | Failed:
+def _answer(target: object, call: Call) -> Reply | Raised | Gone | Failed:
     if isinstance(target, ImportError):
         return Failed("MissingDependency", str(target), "")
     try:
@@ -76,6 +76,8 @@ def _answer(target: object, call: Call) -> Reply | Raised | Failed:
         return Reply(msgspec.Raw(_encode(method(*args))))
     except HarnessError as error:
         return Failed(type(error).__name__, str(error), traceback.format_exc())
+    except WorkerGone as error:
+        return Gone(error.outcome, error.how)
     except Exception as error:
         return raised(error)
 

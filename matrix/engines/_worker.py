@@ -24,6 +24,7 @@ SERVED: Final = {
     "vllm-classes": "matrix.engines._vllm_classes:uninstalled",
     "sglang": "matrix.engines.sglang:SglangEngine",
     "sglang-classes": "matrix.engines._sglang_classes:uninstalled",
+    "server": "matrix.engines.server:ServerEngine",
     "reference": "matrix.reference._serve:ReferenceServer",
 }
 """What a worker can serve, by name: `module:class`, or a function that makes it.

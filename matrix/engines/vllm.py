@@ -278,4 +278,5 @@ def _counted(metrics: Any) -> Counters:
         drafted=metrics.num_draft_tokens,
         accepted=sum(accepted),
         accepted_at=[sum(a > at for a in accepted) for at in range(longest)],
+        per_step=accepted,
     )

@@ -7,6 +7,6 @@ from __future__ import annotations
 
 from matrix.twins._build import build
 from matrix.twins._recipe import lacking, recipe
-from matrix.twins._twin import NOISE, Twin, unbuilt
+from matrix.twins._twin import NOISE, Twin, served_as, unbuilt
 
-__all__ = ["NOISE", "Twin", "build", "lacking", "recipe", "unbuilt"]
+__all__ = ["NOISE", "Twin", "build", "lacking", "recipe", "served_as", "unbuilt"]

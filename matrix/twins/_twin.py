@@ -8,7 +8,7 @@ import msgspec
 
 from matrix.registry import Pair
 
-__all__ = ["NOISE", "Twin", "unbuilt"]
+__all__ = ["NOISE", "Twin", "served_as", "unbuilt"]
 
 NOISE: Final = 4
 """How much further than a twin's own rounding in float32 a right row may be, where that is more
@@ -56,6 +56,11 @@ class Twin(msgspec.Struct, frozen=True, kw_only=True):
     def drafts(self) -> int:
         """Drafts per step."""
         return self.block_size if self.from_anchor else self.block_size - 1
+
+
+def served_as(pair: Pair, twin: Twin) -> str:
+    """The name by which a server serves this very target: other weights have another one."""
+    return f"{pair.key}@{twin.fingerprint}"
 
 
 def unbuilt(pair: Pair) -> Twin:

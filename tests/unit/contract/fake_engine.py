@@ -380,6 +380,7 @@ def count(steps: Sequence[Step]) -> Counters:
         drafted=sum(len(step.drafted) for step in drafting),
         accepted=sum(step.accepted for step in drafting),
         accepted_at=[sum(step.accepted > at for step in drafting) for at in range(BLOCK)],
+        per_step=[step.accepted for step in drafting],
     )
 
 

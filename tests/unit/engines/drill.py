@@ -10,7 +10,7 @@ import sys
 import time
 
 from matrix.engines import Array, Generation, Request
-from matrix.errors import AdapterError, EngineError, PlatformRefused
+from matrix.errors import AdapterError, EngineError, PlatformRefused, WorkerGone
 
 
 class Drill:
@@ -52,6 +52,9 @@ class Drill:
 
     def adapter_says_so(self) -> None:
         raise AdapterError("adapter: `runner.drafter` is gone")
+
+    def server_gone(self) -> None:
+        raise WorkerGone("timeout", "GET /health: no answer")
 
     def unencodable(self) -> object:
         return object()

@@ -100,6 +100,13 @@ def test_an_adapter_may_pass_the_engines_word_on(worker: Worker) -> None:
     assert (caught.value.type_name, caught.value.text) == ("ValueError", "as the engine said it")
 
 
+def test_what_the_adapter_speaks_to_may_be_gone_and_the_worker_not(worker: Worker) -> None:
+    error = gone(worker, "server_gone")
+    assert (error.outcome, error.how) == ("timeout", "GET /health: no answer")
+    assert worker.gone is None
+    call(worker, "nothing")
+
+
 def test_a_refusal_of_the_whole_platform_is_told_apart(worker: Worker) -> None:
     with pytest.raises(PlatformRefused) as caught:
         call(worker, "platform_refuses")
