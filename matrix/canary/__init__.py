@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from matrix.canary._book import APART, BLOCK, BOOK, CORRECT, DRAFTS, Entry, look_up
+from matrix.canary._book import APART, BLOCK, BOOK, CORRECT, DRAFTS, Entry, Word, look_up
 from matrix.canary._decode import FEWEST, Observed, Reading, Totals, read, read_totals
 from matrix.canary._language import FAMILIES, Language
 from matrix.canary._store import Canary, load, weights
@@ -21,6 +21,7 @@ __all__ = [
     "Observed",
     "Reading",
     "Totals",
+    "Word",
     "load",
     "look_up",
     "read",

@@ -77,7 +77,7 @@ def teach_target(model: nn.Module, language: Language, rng: random.Random) -> No
         left = torch.arange(depth + 1).expand(told.shape[:-1])
         loss = _entropy(logits, due) + _entropy(told, left)
         optimizer.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]  # torch gives it no types
+        loss.backward()
         optimizer.step()
     model.eval()
     for parameter in model.parameters():

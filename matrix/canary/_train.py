@@ -200,7 +200,7 @@ def _learn(school: _School) -> None:
         loss = _loss(school, _length(done, school.rng), language=step < _STEPS[0])
         for parameter in trained:
             parameter.grad = None
-        loss.backward()  # type: ignore[no-untyped-call]  # torch gives it no types
+        loss.backward()
         nn.utils.clip_grad_norm_(trained, 1.0)
         for rate, optimizer in optimizers.items():
             optimizer.param_groups[0]["lr"] = rate * scale

@@ -63,7 +63,7 @@ def canary_cache(bench: Bench) -> Verdict | Skip:
     """A round in which nothing was cached proves nothing."""
     if skip := _untrained(bench):
         return skip
-    requests = _requests(bench, (97, 150), _TOKENS, "cache")
+    requests = _requests(bench, (150, 300), _TOKENS, "cache")
     for _ in ("cold", "cached"):
         measured = [measure(bench, request) for request in requests]
     cached = [

@@ -1,4 +1,4 @@
-"""A real vLLM server on loopback, judged over HTTP, then killed in the middle of a run.
+"""A real vLLM server on loopback: judged over HTTP, killed in the middle of a run, with a fault.
 
 `DFLASH_MATRIX_PYTHON_VLLM` names the interpreter of an environment that has vLLM; `nox -s vllm`
 sets it.
@@ -16,37 +16,36 @@ import subprocess
 import threading
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from matrix import registry
-from matrix._plan import Plan
+from matrix._plan import Plan, select_clauses
 from matrix.cli import main
 from matrix.engines import ENVIRONMENT, Endpoint
 from matrix.reference import Reference
 from matrix.results import Cell, Outcome, Reason, read
 from matrix.session import Session, new_run_id
 
-from ._drill import ROW, ROWS
+from ._drill import HERE
 from .test_planted import own_cache, reference
 
 __all__ = ["own_cache", "reference"]
 
 PYTHON = os.environ.get("DFLASH_MATRIX_PYTHON_VLLM")
-pytestmark = [
-    pytest.mark.ci,
-    pytest.mark.skipif(
-        PYTHON is None, reason="DFLASH_MATRIX_PYTHON_VLLM names no interpreter that has vllm"
-    ),
-]
+ROW = "canary-qwen3"
+pytestmark = pytest.mark.skipif(
+    PYTHON is None, reason="DFLASH_MATRIX_PYTHON_VLLM names no interpreter that has vllm"
+)
 HEALTHY_WITHIN = 150.0
 """Seconds that a server may take to start."""
 JUDGED = {
     *("START-LOAD", "START-DECODE", "START-SPEC"),
     *("OUTPUT-LOSSLESS", "OUTPUT-STOP", "OUTPUT-COUNTERS"),
+    *("CANARY-PROFILE", "CANARY-LOAD", "CANARY-CACHE", "CANARY-DRIFT"),
 }
 
 
@@ -73,26 +72,29 @@ class Server:
         raise AssertionError(f"no engine core below {self.process.pid}, see {self.log}")
 
 
-@pytest.fixture(scope="module")
-def server(reference: Reference, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """vLLM on the tiny row, as `canary serve-args` says it."""
+@contextlib.contextmanager
+def serving(home: Path, inject: Path | None = None) -> Iterator[Server]:
+    """vLLM on the canary, as `canary serve-args` says it; `inject` runs first in its processes."""
     assert PYTHON is not None
+    planted = {}
+    if inject is not None:
+        (home / "sitecustomize.py").write_text(f"import runpy\nrunpy.run_path({str(inject)!r})\n")
+        planted = {"PYTHONPATH": str(home)}
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
-        args = ["canary", "serve-args", "vllm", ROW, "--registry", str(ROWS), "--port", str(port)]
-        assert main(args) == 0
+        assert main(["canary", "serve-args", "vllm", ROW, "--port", str(port)]) == 0
     python, *words = shlex.split(printed.getvalue())
     assert python == "python"
-    log = tmp_path_factory.mktemp("server") / "server.log"
+    log = home / "server.log"
     with log.open("wb") as sink:
         process = subprocess.Popen(
             [PYTHON, *words],
             stdout=sink,
             stderr=sink,
-            env={**os.environ, **ENVIRONMENT["vllm"], "HF_HUB_OFFLINE": "1"},
+            env={**os.environ, **ENVIRONMENT["vllm"], "HF_HUB_OFFLINE": "1", **planted},
             start_new_session=True,
         )
     found = Server(f"http://127.0.0.1:{port}", process, log)
@@ -109,14 +111,23 @@ def server(reference: Reference, tmp_path_factory: pytest.TempPathFactory) -> It
         process.wait()
 
 
-def session(server: Server, reference: Reference, out: Path) -> Session:
-    known = registry.load([ROWS])
+@pytest.fixture(scope="module")
+def server(reference: Reference, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A healthy one."""
+    with serving(tmp_path_factory.mktemp("server")) as found:
+        yield found
+
+
+def session(
+    server: Server, reference: Reference, out: Path, clauses: Sequence[str] = ("*",)
+) -> Session:
+    known = registry.load([])
     plan = Plan(
         "server",
         known.select([ROW]),
         out,
+        clauses=select_clauses(list(clauses)),
         expectations=known.expectations,
-        registry=(ROWS,),
         server=Endpoint(server.url),
     )
     return Session(plan, new_run_id(), reference)
@@ -126,6 +137,7 @@ def by_clause(cells: list[Cell]) -> dict[str, Cell]:
     return {cell.clause: cell for cell in cells}
 
 
+@pytest.mark.ci
 def test_a_vllm_server_is_judged_and_its_death_is_a_crash(
     server: Server, reference: Reference, tmp_path: Path
 ) -> None:
@@ -153,6 +165,19 @@ def test_a_vllm_server_is_judged_and_its_death_is_a_crash(
         Reason.START_FAILED,
     }
     assert [line.outcome for line in record.starts] == [Outcome.PASS, Outcome.CRASH]
+
+
+def test_a_vllm_server_s_accepted_drafts_name_its_fault(
+    reference: Reference, tmp_path: Path
+) -> None:
+    with (
+        serving(tmp_path, HERE / "planted/vllm/ids_one_low.py") as server,
+        session(server, reference, tmp_path / "run", ["CANARY-*", "OUTPUT-LOSSLESS"]) as run,
+    ):
+        cells = by_clause(run.run())
+    said = {clause: cells[clause].fault for clause in JUDGED if clause.startswith("CANARY-")}
+    assert said == dict.fromkeys(said, "tap-shift-1"), [cell.detail for cell in cells.values()]
+    assert cells["OUTPUT-LOSSLESS"].outcome is Outcome.PASS, "equality sees nothing of it"
 
 
 def kill_once(server: Server, run: Session) -> None:
