@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Final
 from urllib.parse import quote
 
+import msgspec
+
 from matrix.results import Cell, Outcome, plain, redact
 
-__all__ = ["LINES", "Log", "ends_of", "log_of"]
+__all__ = ["LINES", "Log", "LogReader", "ends_of"]
 
 LINES: Final = 200
 """Lines of a log that are shown."""
@@ -25,12 +27,17 @@ _LINE_CHARS: Final = 1000
 """A longer line is cut; the log itself has it whole."""
 
 
-@dataclass(frozen=True)
-class Log:
+_BUDGET: Final = 8_000_000
+"""Characters of all logs that one report shows; beyond it a cell has the address only."""
+
+
+class Log(msgspec.Struct, frozen=True):
     """The last lines of a cell's part of a log, and the log's address relative to the report."""
 
     href: str
     text: str
+    left_out: bool = False
+    """There is more than the report can hold."""
 
 
 def ends_of(cells: Sequence[Cell]) -> list[int | None]:
@@ -47,31 +54,52 @@ def ends_of(cells: Sequence[Cell]) -> list[int | None]:
     return ends
 
 
-def log_of(cell: Cell, end: int | None, folder: Path | None, beside: Path) -> Log | None:
-    """The log that a cell names, or `None` when there is none that can be read.
-
-    A skipped cell has the address only: nothing ran that could have said something.
+@dataclass
+class LogReader:
+    """Reads the parts of logs that a report shows, until they are as much as one file can hold.
 
     Args:
-        cell: its `log` is relative to `folder`, its `log_line` the first line of its part; without
-            one the whole log is its part.
-        end: the line at which the next cell's part begins; `None`: the log's end.
-        folder: the journal's folder. A log outside it isn't shown, whatever the journal says.
+        folders: run id -> the journal's folder. A log outside it isn't shown, whatever the journal
+            says.
         beside: the report's folder.
     """
-    if folder is None or not cell.log:
-        return None
-    try:
-        root = folder.resolve()
-        path = (root / cell.log).resolve()
-        if not path.is_relative_to(root) or not path.is_file():
+
+    folders: Mapping[str, Path]
+    beside: Path
+    left: int = _BUDGET
+
+    def __post_init__(self) -> None:
+        """Resolve once what every log is compared with."""
+        self._roots = {run: folder.resolve() for run, folder in self.folders.items()}
+        self._beside = self.beside.resolve()
+
+    def read(self, cell: Cell, end: int | None) -> Log | None:
+        """The log that a cell names, or `None` when there is none that can be read.
+
+        A skipped cell has the address only: nothing ran that could have said something.
+
+        Args:
+            cell: its `log` is relative to the journal's folder, its `log_line` the first line of
+                its part; without one the whole log is its part.
+            end: the line at which the next cell's part begins; `None`: the log's end.
+        """
+        root = self._roots.get(cell.run_id)
+        if root is None or not cell.log:
             return None
-        lines = () if cell.outcome is Outcome.SKIP else _part(path, cell.log_line, end)
-    except (OSError, ValueError):  # ValueError: a path with a NUL in it
-        return None
-    href = quote(Path(os.path.relpath(path, beside.resolve())).as_posix())
-    # Its own folder in front: a name such as `javascript:x` is no address then.
-    return Log(f"./{href}", redact(plain("\n".join(map(_show, lines)))))
+        try:
+            path = (root / cell.log).resolve()
+            if not path.is_relative_to(root) or not path.is_file():
+                return None
+            skipped = cell.outcome is Outcome.SKIP or self.left <= 0
+            lines = () if skipped else _part(path, cell.log_line, end)
+        except (OSError, ValueError):  # ValueError: a path with a NUL in it
+            return None
+        href = quote(Path(os.path.relpath(path, self._beside)).as_posix())
+        text = redact(plain("\n".join(map(_show, lines))))
+        left_out = self.left <= 0 and cell.outcome is not Outcome.SKIP
+        self.left -= len(text)
+        # Its own folder in front: a name such as `javascript:x` is no address then.
+        return Log(f"./{href}", text, left_out)
 
 
 def _part(path: Path, first: int | None, end: int | None) -> Iterable[bytes]:
