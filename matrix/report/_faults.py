@@ -60,7 +60,9 @@ def _row(label: str, red: bool, cells: list[Entry]) -> FaultRow:
         clauses=tuple(dict.fromkeys(cell.clause for cell in cells)),
         evidence=one_line(said)[:600],
         cells=tuple(cells),
-        links=tuple(dict.fromkeys(_short(text.link) for c in cells for text in c.known if text.link)),
+        links=tuple(
+            dict.fromkeys(_short(text.link) for c in cells for text in c.known if text.link)
+        ),
     )
 
 

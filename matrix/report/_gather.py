@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -154,5 +155,5 @@ def _subject(cell: Cell) -> Subject:
 
 def _flaps(history: Sequence[Cell]) -> bool:
     judged = [(c.outcome, c.fault) for c in history if c.outcome is not Outcome.SKIP]
-    turns = sum(before != after for before, after in zip(judged, judged[1:], strict=False))
+    turns = sum(before != after for before, after in pairwise(judged))
     return turns >= 2

@@ -11,7 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from matrix.errors import UsageError
-from matrix.results import Record, Score, read
+from matrix.results import Record, Score, one_line, read
 from matrix.scan import Diff as ScanDiff
 from matrix.scan import ScanResult, placed_in
 
@@ -153,10 +153,10 @@ def _take(into: Inputs, file: Path, found: Mapping[str, Any]) -> None:
             except (msgspec.ValidationError, ValueError) as error:
                 raise UsageError(f"{file}: not the JSON of `{command}`: {error}") from None
             return add(into, file, value)
-    keys = ", ".join(sorted(found)[:8])[:200] or "none"
+    shown = one_line(", ".join(sorted(found)[:8]))[:200] or "none"
     raise UsageError(
         f"{file}: neither a journal nor what scan, preflight or selfcheck print with --json "
-        f"(its keys: {keys})"
+        f"(its keys: {shown})"
     )
 
 

@@ -121,8 +121,9 @@ def _grids(entries: Iterable[Entry], sentences: Mapping[str, str]) -> Iterable[G
     def engine(entry: Entry) -> str:
         return entry.engine
 
-    ordered = sorted(entries, key=engine)
-    return (_grid(title, list(group), sentences) for title, group in groupby(ordered, engine))
+    groups = groupby(sorted(entries, key=engine), engine)
+    grids = (_grid(title, list(group), sentences) for title, group in groups)
+    return sorted(grids, key=lambda grid: grid.red == 0)
 
 
 def _grid(title: str, entries: Sequence[Entry], sentences: Mapping[str, str]) -> Grid:
@@ -149,8 +150,8 @@ def _headlines(headers: Sequence[RunHeader]) -> Iterable[str]:
     """One line for all runs of one engine version on one device."""
     groups: dict[tuple[str, str], list[RunHeader]] = {}
     for header in headers:
-        engines = (f"{name} {known.get('version', '')}" for name, known in header.engines.items())
-        groups.setdefault((", ".join(engines), header.device), []).append(header)
+        named = (f"{name} {known.get('version', '')}" for name, known in header.engines.items())
+        groups.setdefault((", ".join(named), header.device), []).append(header)
     for (engines, device), runs in groups.items():
         minutes = sorted({run.time[:16].replace("T", " ") for run in runs})
         commits = dict.fromkeys(run.commit[:10] for run in runs if run.commit)

@@ -55,7 +55,7 @@ function cellPage(cell, sentence, neighbours) {
       el("button", { type: "button", className: "copy" }, "Copy"))) : "",
     part("Expected and actual", definitions([
       ["expected", cell.expected], ["actual", cell.actual], ["tolerance", cell.tolerance],
-      ["margin", cell.margin === null ? null : Number(cell.margin).toPrecision(4) + " times inside the tolerance"],
+      ["margin", cell.margin === null ? null : Number(cell.margin).toPrecision(4) + " (tolerance / measured: below 1 is outside)"],
       ["example", cell.example]])),
     cell.profile ? profilePart(cell.profile) : "",
     part("Distance to every layer", ...planeList(cell.planes)),
@@ -82,8 +82,11 @@ function planeList(planes) {
   const drawn = planes.map((plane, number) => ({ plane, number, wrong: plane.asked !== plane.matched }));
   const plots = drawn.filter((one) => one.wrong).concat(drawn.filter((one) => !one.wrong))
     .map(({ plane, number }) => planePlot(plane, number));
-  if (plots.length <= 6) return plots.length ? [el("div", { className: "plots" }, ...plots)] : [];
-  return [el("div", { className: "plots" }, ...plots.slice(0, 6)),
+  if (!plots.length) return [];
+  const legend = el("p", { className: "quiet legend" }, el("i", { className: "right" }), "asked for and matched ",
+    el("i", { className: "asked" }), "asked for ", el("i", { className: "matched" }), "matched instead");
+  if (plots.length <= 6) return [legend, el("div", { className: "plots" }, ...plots)];
+  return [legend, el("div", { className: "plots" }, ...plots.slice(0, 6)),
     el("details", {}, el("summary", {}, plots.length - 6 + " more planes"), el("div", { className: "plots" }, ...plots.slice(6)))];
 }
 

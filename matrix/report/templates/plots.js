@@ -16,20 +16,26 @@ function figure(caption, drawing) {
   return box;
 }
 
+// A character for each layer: tenths of a decade above or below 1, which is `o`; a space is no number.
+function distancesOf(levels) {
+  return [...levels].map((level) => (level === " " ? null : 10 ** ((level.charCodeAt(0) - 111) / 10)));
+}
+
 // How far a plane is from every layer's output, on a logarithmic scale: a right plane has one low green bar.
 function planePlot(plane, number) {
-  const { asked, matched, distances } = plane;
-  const logs = distances.filter((d) => d > 0).map(Math.log10);
+  const { asked, matched } = plane;
+  const distances = distancesOf(plane.levels);
+  const logs = distances.filter((d) => d !== null).map(Math.log10);
   const low = Math.floor(Math.min(...logs));
   const high = Math.max(Math.ceil(Math.max(...logs)), low + 1);
-  const step = Math.max(9, Math.min(18, 640 / distances.length));
+  const step = Math.max(8, Math.min(18, 460 / distances.length));
   const height = 110;
   const width = step * distances.length;
   const right = asked !== null && asked === matched;
   const role = (layer) =>
     layer === asked ? (right ? "right" : "asked") : layer === matched ? "matched" : "other";
   const y = (distance) =>
-    distance === null ? 0 : distance <= 0 ? height : height * (1 - (Math.log10(distance) - low) / (high - low));
+    distance === null ? 0 : height * (1 - (Math.log10(distance) - low) / (high - low));
   const parts = [];
   for (let power = low; power <= high; power += Math.max(1, Math.ceil((high - low) / 4))) {
     const at = y(10 ** power);
@@ -40,15 +46,17 @@ function planePlot(plane, number) {
   distances.forEach((distance, layer) => {
     const top = Math.min(y(distance), height - 2);
     const kind = role(layer);
-    const said = "layer " + layer + ": " + (distance === null ? "no number" : distance) + (kind === "other" ? "" : " (" + kind + ")");
+    const said = "layer " + layer + ": " + (distance === null ? "no number" : "about " + distance.toPrecision(2)) + (kind === "other" ? "" : " (" + kind + ")");
     parts.push(svg("rect", { class: kind, x: layer * step, y: top, width: step - 2, height: height - top }, svg("title", {}, said)));
     const near = [asked, matched].some((marked) => marked !== null && Math.abs(marked - layer) * step < 22);
     if (kind !== "other" || (layer % every === 0 && !near)) {
       parts.push(svg("text", { class: kind, x: layer * step + step / 2 - 1, y: height + 13, "text-anchor": "middle" }, String(layer)));
     }
   });
-  const title = "plane " + number + ": " + (right ? "layer " + asked + ", as asked"
-    : "asked for " + (asked === null ? "no layer" : "layer " + asked) + ", matches " + (matched === null ? "no layer" : "layer " + matched));
+  const layer = (which, distance) =>
+    which === null ? "no layer" : "layer " + which + (distance === null ? "" : " (" + distance + ")");
+  const title = "plane " + number + ": " + (right ? layer(asked, plane.to_asked) + ", as asked"
+    : "asked for " + layer(asked, plane.to_asked) + ", matches " + layer(matched, plane.to_matched));
   const drawing = svg("svg", {
     class: "plot", role: "img", "aria-label": title + "; distance to every layer, logarithmic",
     width: width + 52, height: height + 24, viewBox: "-48 -6 " + (width + 52) + " " + (height + 24),
