@@ -41,6 +41,7 @@ _PASTED: Final = re.compile(
     re.ASCII,
 )
 """A line as `shlex.join` writes it: no shell finds a second command in it."""
+_ENCODE: Final = json.JSONEncoder(ensure_ascii=False).encode
 _DRAWN: Final = frozenset({"planes", "profile", "steps", "counts", "book", "verdict"})
 """Metrics that are drawn, where they can be."""
 
@@ -262,7 +263,7 @@ def _value(value: Any) -> str:
 
 
 def _json(value: Any) -> str:
-    return _cut(plain(json.dumps(value, ensure_ascii=False)))
+    return str(value) if type(value) is int else _cut(plain(_ENCODE(value)))
 
 
 def _cut(text: str, longest: int = _LONGEST) -> str:
