@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from matrix.report._gather import Gathered
-from matrix.results import Cell, Outcome, Reason, one_line
+from matrix.report._words import short
+from matrix.results import Cell, Outcome, Reason
 
 __all__ = ["Absent", "absent"]
 
@@ -55,10 +56,10 @@ def _skips(cells: Iterable[Cell]) -> Iterable[Absent]:
             groups[engine, cell.reason_code, cell.detail].append(cell)
     for (engine, code, detail), skipped in groups.items():
         yield Absent(
-            one_line(engine),
+            short(engine),
             code or "no reason",
-            one_line(detail)[:600],
-            tuple(dict.fromkeys(one_line(cell.pair) for cell in skipped)),
+            short(detail),
+            tuple(dict.fromkeys(short(cell.pair) for cell in skipped)),
             len(skipped),
             chosen=code in _CHOSEN,
         )
@@ -71,4 +72,4 @@ def _variants(gathered: Gathered) -> Iterable[Absent]:
             ways[way].append(pair)
     for way, pairs in ways.items():
         why = "it is served so, and no start of ours covers that"
-        yield Absent(one_line(way), "not run", why, tuple(map(one_line, pairs)), 0)
+        yield Absent(short(way), "not run", why, tuple(map(short, pairs)), 0)

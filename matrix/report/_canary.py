@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import msgspec
 
-from matrix.results import one_line
+from matrix.report._words import short
 
 __all__ = ["Family", "Profile", "Word", "profile_of"]
 
@@ -61,13 +61,13 @@ def profile_of(metrics: Mapping[str, Any]) -> Profile | None:
     ]
     verdict = str(metrics.get("verdict", "unknown"))
     words = [
-        Word(one_line(name), [_whole(k) for k in word[:_MOST]], name == verdict)
+        Word(short(name), [_whole(k) for k in word[:_MOST]], name == verdict)
         for name, word in book.items()
         if isinstance(word, list)
     ]
     if not families or not words:
         return None
-    return Profile(families[:_MOST], words[:_MOST], one_line(verdict))
+    return Profile(families[:_MOST], words[:_MOST], short(verdict))
 
 
 def _family(name: str, accepted: Any, steps: Any, counts: Any) -> Family:
@@ -76,7 +76,7 @@ def _family(name: str, accepted: Any, steps: Any, counts: Any) -> Family:
     kinds = counts.items() if isinstance(counts, dict) else ()
     pairs = sorted([_whole(kind), _whole(number)] for kind, number in kinds)
     return Family(
-        one_line(name),
+        short(name),
         [round(min(_whole(value) / drafts, 1.0), 4) if drafts else 0.0 for value in values],
         drafts,
         pairs[:_MOST],

@@ -8,7 +8,8 @@ from typing import Final
 
 from matrix.report._entry import Entry
 from matrix.report._gather import Gathered, lists
-from matrix.results import Cell, Change, one_line, verdict
+from matrix.report._words import short
+from matrix.results import Cell, Change, verdict
 
 __all__ = ["ChangeList", "Group", "Item", "change_lists"]
 
@@ -80,7 +81,7 @@ def _likeness(change: Change) -> tuple[str, str, str]:
     versions = dict.fromkeys(cell.engine_version for cell in (old, new) if cell)
     version = " \N{RIGHTWARDS ARROW} ".join(versions)
     engine = f"{change.subject.engine} {version}, {change.subject.dtype}"
-    return one_line(engine), _said(old), _said(new)
+    return short(engine), _said(old), _said(new)
 
 
 def _said(cell: Cell | None) -> str:
@@ -98,7 +99,7 @@ def _group(
         before=before,
         after=after,
         outcome=first.outcome if first else "",
-        evidence=one_line(said)[:600],
+        evidence=short(said),
         repro=first.repro if first else "",
         items=items,
     )
@@ -108,4 +109,4 @@ def _item(change: Change, entries: Mapping[str, Entry]) -> Item:
     present = change.new or change.old
     assert present is not None, "a change has at least one side"
     entry = entries.get(change.new.key) if change.new else None
-    return Item(one_line(present.key), one_line(present.pair), one_line(present.clause), entry)
+    return Item(short(present.key), short(present.pair), short(present.clause), entry)

@@ -6,7 +6,6 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Final
@@ -18,7 +17,8 @@ from matrix.report._canary import Profile, profile_of
 from matrix.report._gather import Gathered, lists
 from matrix.report._logs import Log, LogReader
 from matrix.report._planes import PlaneView, planes_of
-from matrix.results import Cell, StartLine, one_line, plain, verdict
+from matrix.report._words import LONGEST, cut, short
+from matrix.results import Cell, StartLine, plain, verdict
 
 __all__ = [
     "Dot",
@@ -31,9 +31,6 @@ __all__ = [
     "pasted",
     "text_of",
 ]
-
-_LONGEST: Final = 20_000
-"""Characters of one value that are shown; the journal has the rest."""
 
 _URL: Final = re.compile(r"https?://[^\s<>\"')]+")
 _PASTED: Final = re.compile(
@@ -132,7 +129,7 @@ def entries_of(gathered: Gathered, beside: Path) -> dict[str, Entry]:
         beside: the report's folder, to which links to logs are relative.
     """
     changes = _changes(gathered)
-    times = {header.run_id: one_line(header.time) for header in gathered.record.headers}
+    times = {header.run_id: short(header.time) for header in gathered.record.headers}
     logs = LogReader(gathered.record.folders, beside)
     # Logs of what needs looking at first: there is an end to what one file can hold.
     order = sorted(gathered.cells, key=lambda key: not gathered.red(gathered.cells[key]))
@@ -147,9 +144,7 @@ def entries_of(gathered: Gathered, beside: Path) -> dict[str, Entry]:
             entry.change, entry.before = change.place, change.before
         history = gathered.lines[key]
         if len(history) > 1:
-            entry.history = [
-                Dot(times.get(c.run_id, c.run_id), c.outcome, verdict(c)) for c in history
-            ]
+            entry.history = [Dot(times.get(c.run_id, ""), c.outcome, verdict(c)) for c in history]
     return found
 
 
@@ -160,19 +155,19 @@ def id_of(key: str) -> str:
 
 def engine_of(cell: Cell) -> str:
     """What one grid of the report shows: an engine's version at one dtype."""
-    return _short(f"{cell.engine} {cell.engine_version}, {cell.dtype}")
+    return short(f"{cell.engine} {cell.engine_version}, {cell.dtype}")
 
 
 def text_of(text: str) -> Text:
     """`text` on one line, with the first http or https address in it."""
-    line = _cut(one_line(text))
+    line = short(text)
     found = _URL.search(line)
     return Text(line, found.group() if found and _has_host(found.group()) else None)
 
 
 def pasted(repro: str) -> str:
     """The line to reproduce a cell; empty where pasting it could do anything else."""
-    return repro if len(repro) <= _LONGEST and _PASTED.fullmatch(repro) else ""
+    return repro if len(repro) <= LONGEST and _PASTED.fullmatch(repro) else ""
 
 
 def _changes(gathered: Gathered) -> Mapping[str, _Change]:
@@ -190,25 +185,25 @@ def _entry(cell: Cell, start: StartLine | None) -> Entry:
     profile = profile_of(cell.metrics)
     return Entry(
         id=id_of(cell.key),
-        key=one_line(cell.key),
+        key=short(cell.key),
         engine=engine_of(cell),
-        pair=_short(cell.pair),
-        clause=_short(cell.clause),
+        pair=short(cell.pair),
+        clause=short(cell.clause),
         outcome=cell.outcome.value,
         verdict=verdict(cell),
-        target=_short(cell.target),
-        draft=_short(cell.draft),
-        arch=_short(cell.arch),
-        settings=_short(cell.settings),
-        dtype=_short(cell.dtype),
+        target=short(cell.target),
+        draft=short(cell.draft),
+        arch=short(cell.arch),
+        settings=short(cell.settings),
+        dtype=short(cell.dtype),
         severity=cell.faults[0].severity.value if cell.faults else "",
-        detail=_cut(plain(cell.detail)),
+        detail=cut(plain(cell.detail)),
         faults=[
             FaultView(
                 found.label.value,
                 found.severity.value,
                 found.phase.value,
-                _cut(plain(found.evidence)),
+                cut(plain(found.evidence)),
                 None if found.example is None else _json(found.example),
             )
             for found in cell.faults
@@ -221,11 +216,11 @@ def _entry(cell: Cell, start: StartLine | None) -> Entry:
         acceptance=_acceptance(cell.metrics),
         example="" if cell.example is None else _json(cell.example),
         facts=[
-            (_short(name), _value(value))
+            (short(name), _value(value))
             for name, value in cell.metrics.items()
             if name != "planes" and not (profile and name in _DRAWN)
         ]
-        + ([("stand-ins", _short(", ".join(cell.standins)))] if cell.standins else []),
+        + ([("stand-ins", short(", ".join(cell.standins)))] if cell.standins else []),
         planes=planes_of(cell.metrics),
         profile=profile,
         known=[text_of(line) for line in (cell.expectation or "").splitlines()],
@@ -248,24 +243,13 @@ def _has_host(address: str) -> bool:
         return False
 
 
-@lru_cache(maxsize=4096)
-def _short(text: str) -> str:
-    """A word of few values, as pairs and clauses have."""
-    return _cut(one_line(text), 300)
-
-
 def _value(value: Any) -> str:
     if value is None:
         return ""
     if isinstance(value, str):
-        return _cut(plain(value))
+        return cut(plain(value))
     return f"{value:.6g}" if isinstance(value, float) else _json(value)
 
 
 def _json(value: Any) -> str:
-    return str(value) if type(value) is int else _cut(plain(_ENCODE(value)))
-
-
-def _cut(text: str, longest: int = _LONGEST) -> str:
-    left_out = len(text) - longest
-    return text if left_out <= 0 else f"{text[:longest]}... ({left_out} more characters)"
+    return str(value) if type(value) is int else cut(plain(_ENCODE(value)))

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from matrix.report._entry import Entry, Text
-from matrix.results import LETTERS, Outcome, one_line
+from matrix.report._words import short
+from matrix.results import LETTERS, Outcome
 
 __all__ = ["FaultRow", "fault_rows"]
 
@@ -58,14 +59,14 @@ def _row(label: str, red: bool, cells: list[Entry]) -> FaultRow:
         engines=tuple(dict.fromkeys(cell.engine for cell in cells)),
         pairs=tuple(dict.fromkeys(cell.pair for cell in cells)),
         clauses=tuple(dict.fromkeys(cell.clause for cell in cells)),
-        evidence=one_line(said)[:600],
+        evidence=short(said),
         cells=tuple(cells),
         links=tuple(
-            dict.fromkeys(_short(text.link) for c in cells for text in c.known if text.link)
+            dict.fromkeys(_named(text.link) for c in cells for text in c.known if text.link)
         ),
     )
 
 
-def _short(link: str) -> Text:
+def _named(link: str) -> Text:
     """An address without what every address has."""
     return Text(link.partition("://")[2].removeprefix("github.com/"), link)

@@ -22,7 +22,8 @@ from matrix.report._sections import (
     scan_view,
     score_view,
 )
-from matrix.results import LETTERS, Outcome, RunHeader, family, one_line
+from matrix.report._words import short
+from matrix.results import LETTERS, Outcome, RunHeader, family
 
 __all__ = ["Grid", "Page", "page_of"]
 
@@ -92,7 +93,7 @@ def page_of(gathered: Gathered, beside: Path) -> Page:
     changes = change_lists(gathered, entries)
     record, known, inputs = gathered.record, gathered.known, gathered.inputs
     clauses = {entry.clause for entry in entries.values()}
-    sentences = {one_line(c): one_line(said) for c, said in known.sentences.items()}
+    sentences = {short(c): short(said) for c, said in known.sentences.items()}
     return Page(
         red=sum(entry.red for entry in entries.values()),
         total=len(entries),
@@ -100,12 +101,12 @@ def page_of(gathered: Gathered, beside: Path) -> Page:
         headlines=tuple(_headlines(record.headers)),
         runs=tuple(map(_properties, record.headers)),
         injected=tuple(
-            dict.fromkeys(one_line(h.inject.get("path", "?")) for h in record.headers if h.inject)
+            dict.fromkeys(short(h.inject.get("path", "?")) for h in record.headers if h.inject)
         ),
         changes=None if changes is None else tuple(changes),
-        reasons=tuple(map(one_line, gathered.changes.reasons)) if gathered.changes else (),
+        reasons=tuple(map(short, gathered.changes.reasons)) if gathered.changes else (),
         unmatched=tuple(text_of(f"{r.name}: {r.reason} ({r.link})") for r in gathered.unmatched),
-        problems=tuple(map(one_line, record.problems)),
+        problems=tuple(map(short, record.problems)),
         absent=tuple(absent(gathered)),
         scores=tuple(map(score_view, inputs.scores)),
         preflights=tuple(map(preflight_view, inputs.preflights)),
@@ -155,7 +156,7 @@ def _headlines(headers: Sequence[RunHeader]) -> Iterable[str]:
     for (engines, device), runs in groups.items():
         minutes = sorted({run.time[:16].replace("T", " ") for run in runs})
         commits = dict.fromkeys(run.commit[:10] for run in runs if run.commit)
-        yield one_line(
+        yield short(
             f"{engines} on {device}, {' to '.join(dict.fromkeys([minutes[0], minutes[-1]]))}"
             + (f", {len(runs)} runs" if len(runs) > 1 else "")
             + (f", commit {', '.join(list(commits)[-3:])}" if commits else "")
@@ -175,7 +176,7 @@ def _properties(header: RunHeader) -> tuple[tuple[str, str], ...]:
         **{f"settings {name}": _listed(meaning) for name, meaning in header.settings.items()},
         "injected": _listed(header.inject) if header.inject else None,
     }
-    return tuple((one_line(name), one_line(str(v))) for name, v in facts.items() if v is not None)
+    return tuple((short(name), short(str(v))) for name, v in facts.items() if v is not None)
 
 
 def _listed(facts: Mapping[str, Any]) -> str:

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from matrix.report._inputs import Judged, Preflight
-from matrix.results import Score, Stray, one_line
+from matrix.report._words import short
+from matrix.results import Score, Stray
 from matrix.scan import Diff, Finding, ScanResult, grouped, placed_in
 
 __all__ = [
@@ -22,7 +23,6 @@ __all__ = [
     "score_view",
 ]
 
-_LONGEST: Final = 600
 _FIRST: Final = {"fail": 0, "warn": 1, "skip": 2, "pass": 3}
 
 
@@ -108,10 +108,10 @@ def scan_view(file: str, found: ScanResult | Diff) -> ScanView:
         lines = [f"{len(found.architectures)} architectures", *_counts(found)]
         problems = (f"{p.file}: {p.message}" for p in found.errors)
     return ScanView(
-        title=_said(f"{title} ({file})"),
-        lines=tuple(map(_said, lines)),
+        title=short(f"{title} ({file})"),
+        lines=tuple(map(short, lines)),
         findings=tuple(_finding(*group) for group in grouped(placed_in(found))),
-        problems=tuple(map(_said, problems)),
+        problems=tuple(map(short, problems)),
     )
 
 
@@ -124,13 +124,13 @@ def _counts(found: ScanResult) -> Iterable[str]:
 
 def _finding(finding: Finding, archs: Iterable[str]) -> FindingView:
     return FindingView(
-        severity=_said(finding.severity),
-        rule=_said(finding.rule),
-        fault=_said(finding.fault),
-        place=_said(f"{finding.file}:{finding.line}"),
-        archs=tuple(map(_said, archs)),
-        message=_said(finding.message),
-        fix=_said(finding.fix),
+        severity=short(finding.severity),
+        rule=short(finding.rule),
+        fault=short(finding.fault),
+        place=short(f"{finding.file}:{finding.line}"),
+        archs=tuple(map(short, archs)),
+        message=short(finding.message),
+        fix=short(finding.fix),
     )
 
 
@@ -141,11 +141,11 @@ def preflight_view(found: Preflight) -> PreflightView:
     key = f" (from {ids.key}, {ids.semantics} semantics)" if ids.key else ""
     clauses = sorted(found.clauses, key=lambda clause: _FIRST.get(clause.outcome, 0))
     return PreflightView(
-        title=_said(f"{found.target} + {found.draft}, layout {found.layout}"),
-        outcome=_said(clauses[0].outcome) if clauses else "skip",
-        ids=_said(f"layers {listed}{key}"),
+        title=short(f"{found.target} + {found.draft}, layout {found.layout}"),
+        outcome=short(clauses[0].outcome) if clauses else "skip",
+        ids=short(f"layers {listed}{key}"),
         engines=tuple(
-            (_said(name), _said(f"since {start.first}" if start.first else "no scanned release"))
+            (short(name), short(f"since {start.first}" if start.first else "no scanned release"))
             for name, start in found.engines.items()
         ),
         clauses=tuple(map(_clause, clauses)),
@@ -155,10 +155,10 @@ def preflight_view(found: Preflight) -> PreflightView:
 def _clause(clause: Judged) -> ClauseView:
     right = clause.outcome in ("pass", "skip")
     return ClauseView(
-        clause=_said(clause.clause),
-        outcome=_said(clause.outcome),
-        fault=_said(clause.fault or ""),
-        message=_said(clause.message),
+        clause=short(clause.clause),
+        outcome=short(clause.outcome),
+        fault=short(clause.fault or ""),
+        message=short(clause.message),
         expected="" if right else _json(clause.expected),
         actual="" if right else _json(clause.actual),
     )
@@ -168,7 +168,7 @@ def score_view(score: Score) -> ScoreView:
     """The score of one engine."""
     planted = len(score.planted)
     return ScoreView(
-        title=_said(f"{score.engine} {score.engine_version}"),
+        title=short(f"{score.engine} {score.engine_version}"),
         good=not score.failed,
         facts=(
             ("caught", f"{len(score.caught)} of {planted}"),
@@ -187,14 +187,9 @@ def score_view(score: Score) -> ScoreView:
             )
             for stray in strays
         ),
-        never_red=tuple(map(_said, score.never_red)),
+        never_red=tuple(map(short, score.never_red)),
     )
 
 
 def _json(value: Any) -> str:
-    return "" if value is None else _said(json.dumps(value, ensure_ascii=False))
-
-
-def _said(text: str) -> str:
-    line = one_line(text)
-    return line if len(line) <= _LONGEST else f"{line[:_LONGEST]}..."
+    return "" if value is None else short(json.dumps(value, ensure_ascii=False))

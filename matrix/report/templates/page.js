@@ -133,21 +133,27 @@ function onKey(event) {
   } else if (event.target.matches(".grid tbody a") && moveInGrid(event.target, event.key)) event.preventDefault();
 }
 
-async function start() {
-  setTheme(readState().theme);
-  const data = await unpack();
-  sentences = data.sentences;
-  if (!data.cells.length) return;
-  fillSelects(data.cells);
-  grid = makeGrid(data.cells);
+function wire() {
   document.addEventListener("click", onClick);
   document.addEventListener("keydown", onKey);
+  addEventListener("hashchange", render);
+  if (!input) return; // no cells, no grid
   for (const select of selects) {
     select.addEventListener("change", () => go({ [select.dataset.field]: select.value }));
   }
   input.addEventListener("input", () => go({ text: input.value }, { inPlace: true }));
   document.getElementById("filters").addEventListener("submit", (event) => event.preventDefault());
-  addEventListener("hashchange", render);
+}
+
+async function start() {
+  setTheme(readState().theme);
+  const { cells, sentences: said } = await unpack();
+  sentences = said;
+  if (cells.length) {
+    fillSelects(cells);
+    grid = makeGrid(cells);
+  }
+  wire();
   render();
   document.documentElement.dataset.ready = "true";
 }
