@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from matrix.faults import Fault
-from matrix.results import Outcome, Score, Stray, one_line
+from matrix.results import Outcome, Score, Stray, plain
 from matrix.selfcheck._drill import Drilled, red
 
 __all__ = ["score", "score_text"]
@@ -62,7 +62,7 @@ def score_text(score: Score) -> str:
         f"  missed        {len(score.missed)}",
         f"  misnamed      {len(score.misnamed)}",
         f"  false alarms  {len(score.false_alarms)}",
-        f"  never red     {', '.join(score.never_red) or 'none'}",
+        f"  never red     {', '.join(score.never_red) or 'no clause that was judged'}",
     ]
     for word, strays in (
         ("missed", score.missed),
@@ -74,9 +74,4 @@ def score_text(score: Score) -> str:
             f"actual {s.actual or 'green'}"
             for s in strays
         ]
-    return "\n".join(map(_printable, lines))
-
-
-def _printable(line: str) -> str:
-    """`line` safe for a terminal, its indent kept."""
-    return line[: len(line) - len(line.lstrip())] + one_line(line)
+    return plain("\n".join(lines))

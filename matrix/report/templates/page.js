@@ -58,6 +58,7 @@ function showCell(cell) {
   overview.hidden = true;
   page.hidden = false;
   scrollTo(0, 0);
+  page.querySelector(".log")?.scrollTo(0, 1e9);
   document.getElementById("cell-title").focus({ preventScroll: true });
 }
 

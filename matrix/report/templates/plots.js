@@ -36,6 +36,9 @@ function planePlot(plane, number) {
     layer === asked ? (right ? "right" : "asked") : layer === matched ? "matched" : "other";
   const y = (distance) =>
     distance === null ? 0 : height * (1 - (Math.log10(distance) - low) / (high - low));
+  // Two marked layers side by side lean away from each other.
+  const other = (layer) => (layer === asked ? matched : layer === matched ? asked : null);
+  const anchor = (layer) => ({ 1: "end", [-1]: "start" }[other(layer) === null ? 0 : other(layer) - layer] || "middle");
   const parts = [];
   for (let power = low; power <= high; power += Math.max(1, Math.ceil((high - low) / 4))) {
     const at = y(10 ** power);
@@ -50,7 +53,7 @@ function planePlot(plane, number) {
     parts.push(svg("rect", { class: kind, x: layer * step, y: top, width: step - 2, height: height - top }, svg("title", {}, said)));
     const near = [asked, matched].some((marked) => marked !== null && Math.abs(marked - layer) * step < 22);
     if (kind !== "other" || (layer % every === 0 && !near)) {
-      parts.push(svg("text", { class: kind, x: layer * step + step / 2 - 1, y: height + 13, "text-anchor": "middle" }, String(layer)));
+      parts.push(svg("text", { class: kind, x: layer * step + step / 2 - 1, y: height + 13, "text-anchor": anchor(layer) }, String(layer)));
     }
   });
   const layer = (which, distance) =>
