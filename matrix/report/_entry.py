@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from matrix.report._canary import Profile, profile_of
-from matrix.report._gather import Gathered, lists
+from matrix.report._gather import Gathered, lists, subject_of
 from matrix.report._logs import Log, LogReader
 from matrix.report._planes import PlaneView, planes_of
 from matrix.report._words import LONGEST, cut, short
@@ -64,6 +64,7 @@ class Dot(msgspec.Struct, frozen=True):
     """The cell in one of the runs."""
 
     time: str
+    version: str
     outcome: str
     verdict: str
 
@@ -110,7 +111,7 @@ class Entry(msgspec.Struct, kw_only=True, omit_defaults=True):
     start: tuple[float, float] | None = None
     """Seconds and resident megabytes of the engine's start."""
     history: list[Dot] = []
-    """The cell in every run that has it, oldest first; empty where that is one."""
+    """The cell in every run that has it, at whatever version; empty where that is one."""
     repro: str = ""
     log: Log | None = None
 
@@ -142,9 +143,12 @@ def entries_of(gathered: Gathered, beside: Path) -> dict[str, Entry]:
         entry.log = read[key]
         if change := changes.get(key):
             entry.change, entry.before = change.place, change.before
-        history = gathered.lines[key]
+        history = gathered.histories[subject_of(cell)]
         if len(history) > 1:
-            entry.history = [Dot(times.get(c.run_id, ""), c.outcome, verdict(c)) for c in history]
+            entry.history = [
+                Dot(times.get(c.run_id, ""), short(c.engine_version), c.outcome, verdict(c))
+                for c in history
+            ]
     return found
 
 

@@ -30,7 +30,7 @@ from matrix.results import (
 if TYPE_CHECKING:
     from matrix.registry import Expectation
 
-__all__ = ["Gathered", "Known", "gather", "lists"]
+__all__ = ["Gathered", "Known", "gather", "lists", "subject_of"]
 
 StartKey = tuple[str, str, str, str]
 
@@ -68,6 +68,8 @@ class Gathered:
     """Key -> the line of its log before which the cell's part ends."""
     lines: Mapping[str, Sequence[Cell]]
     """Key -> every line of the cell, oldest run first."""
+    histories: Mapping[Subject, Sequence[Cell]]
+    """Every line of the cell at whatever version of its engine, oldest run first."""
     starts: Mapping[StartKey, StartLine]
     """The last start of each run, engine, pair and settings."""
     changes: Diff | None
@@ -96,9 +98,11 @@ def gather(files: Sequence[Path], baseline: Path | None, known: Known) -> Gather
     inputs = open_inputs(files)
     record = merge(sorted(inputs.journals, key=_began))
     lines: dict[str, list[Cell]] = defaultdict(list)
+    histories: dict[Subject, list[Cell]] = defaultdict(list)
     ends: dict[str, int | None] = {}
     for cell, end in zip(record.cells, ends_of(record.cells), strict=True):
         lines[cell.key].append(cell)
+        histories[subject_of(cell)].append(cell)
         ends[cell.key] = end
     cells = {key: history[-1] for key, history in lines.items()}
     return Gathered(
@@ -108,6 +112,7 @@ def gather(files: Sequence[Path], baseline: Path | None, known: Known) -> Gather
         cells=cells,
         ends=ends,
         lines=lines,
+        histories=histories,
         starts={(s.run_id, s.engine, s.pair, s.settings): s for s in record.starts},
         changes=_changes(read_baseline(baseline), record, lines) if baseline else None,
         unmatched=unmatched(known.expectations, list(cells.values())),
@@ -126,12 +131,27 @@ def _began(record: Record) -> str:
 def _changes(baseline: Record, record: Record, lines: Mapping[str, Sequence[Cell]]) -> Diff:
     """The newest run of each cell against the baseline.
 
-    A cell that went away from a verdict and came back to it over the journals is unstable, too.
+    Of versions that the baseline hasn't, as nightly builds have one each, only the newest run
+    counts. A cell that left a verdict and came back to it over the journals is unstable, too.
     """
+    kept = {(cell.engine, cell.engine_version) for cell in baseline.cells}
+    newest_run = {subject_of(cell): cell.run_id for cell in record.cells}
+    last = {key: history[-1].run_id for key, history in lines.items()}
     now = [
-        cell for history in lines.values() for cell in history if cell.run_id == history[-1].run_id
+        cell
+        for cell in record.cells
+        if cell.run_id == last[cell.key]
+        and (
+            (cell.engine, cell.engine_version) in kept
+            or cell.run_id == newest_run[subject_of(cell)]
+        )
     ]
-    newest = Record(record.headers, record.starts, now, record.problems, record.folders)
+    runs = {cell.run_id for cell in now}
+    newest = Record(
+        headers=[header for header in record.headers if header.run_id in runs],
+        starts=[start for start in record.starts if start.run_id in runs],
+        cells=now,
+    )
     found = diff(relevant(baseline, newest), newest)
     for key, history in lines.items():
         if _flaps(history):
@@ -140,7 +160,7 @@ def _changes(baseline: Record, record: Record, lines: Mapping[str, Sequence[Cell
 
 
 def _call_unstable(found: Diff, key: str, history: Sequence[Cell]) -> None:
-    mine = Change(_subject(history[-1]), history[-2], history[-1])
+    mine = Change(subject_of(history[-1]), history[-2], history[-1])
     for changes in (found.broken, found.gone, found.fixed, found.new, found.unstable):
         for change in changes:
             if change.new is not None and change.new.key == key:
@@ -149,7 +169,8 @@ def _call_unstable(found: Diff, key: str, history: Sequence[Cell]) -> None:
     found.unstable.append(mine)
 
 
-def _subject(cell: Cell) -> Subject:
+def subject_of(cell: Cell) -> Subject:
+    """What a cell is compared by: its key without the engine's version."""
     return Subject(cell.engine, cell.settings, cell.dtype, cell.pair, cell.clause)
 
 

@@ -119,7 +119,7 @@ function pips(accepted, of) {
 function history(cell) {
   if (!cell.history.length) return "";
   const dots = cell.history.map((dot) =>
-    el("li", {}, el("b", { className: "o " + dot.outcome, title: dot.time + ": " + dot.verdict }, LETTERS[dot.outcome]),
+    el("li", {}, el("b", { className: "o " + dot.outcome, title: dot.time + ", " + dot.version + ": " + dot.verdict }, LETTERS[dot.outcome]),
       el("span", { className: "quiet" }, dot.time.slice(5, 16).replace("T", " "))));
   return part("History, oldest run first", el("ol", { className: "dots" }, ...dots));
 }

@@ -165,3 +165,26 @@ def test_what_did_not_run_and_why(write_run: Make, make_cell: Make) -> None:
         ("sglang page-size-256", "not run", covered, ("qwen3-4b",), 0),
         ("transformers 0.1.0", "not-applicable", "no hook", ("qwen3-4b",), 1),
     ]
+
+
+def test_the_history_goes_on_over_versions_and_only_the_newest_run_is_compared(
+    write_run: Make, make_cell: Make
+) -> None:
+    files = [
+        write_run(
+            f"night-{i}",
+            make_cell(run_id=f"night-{i}", engine_version=f"0.3{i}.0", outcome=outcome),
+            run_id=f"night-{i}",
+            time=f"2026-01-0{i + 1}T02:00:00Z",
+            device=device,
+        )
+        for i, (outcome, device) in enumerate([(Outcome.PASS, "H200"), (Outcome.CRASH, "cpu")])
+    ]
+    page = page_of(*files, baseline=write_run("baseline", make_cell(engine_version="0.29.0")))
+    assert len(page.grids) == 2
+    for entry in page.entries.values():
+        assert [(dot.version, dot.outcome) for dot in entry.history] == [
+            ("0.30.0", "pass"),
+            ("0.31.0", "crash"),
+        ]
+    assert changes(page) == {"broken": ["qwen3-4b"]}
