@@ -35,10 +35,11 @@ class Item:
 
 @dataclass(frozen=True)
 class Group:
-    """Cells of one engine that changed in the same way."""
+    """Cells of one engine that say the same now, and said something else before."""
 
     engine: str
     before: str
+    """All that they said before."""
     after: str
     outcome: str
     evidence: str
@@ -69,34 +70,30 @@ def change_lists(gathered: Gathered, entries: Mapping[str, Entry]) -> list[Chang
 
 
 def _groups(changes: Iterable[Change], entries: Mapping[str, Entry]) -> list[Group]:
-    alike: dict[tuple[str, str, str], list[Change]] = {}
+    alike: dict[tuple[str, str], list[Change]] = {}
     for change in changes:
         alike.setdefault(_likeness(change), []).append(change)
     groups = [_group(*names, found, entries) for names, found in alike.items()]
     return sorted(groups, key=lambda group: -len(group.items))
 
 
-def _likeness(change: Change) -> tuple[str, str, str]:
-    old, new = change.old, change.new
-    versions = dict.fromkeys(cell.engine_version for cell in (old, new) if cell)
+def _likeness(change: Change) -> tuple[str, str]:
+    versions = dict.fromkeys(cell.engine_version for cell in (change.old, change.new) if cell)
     version = " \N{RIGHTWARDS ARROW} ".join(versions)
-    engine = f"{change.subject.engine} {version}, {change.subject.dtype}"
-    return short(engine), _said(old), _said(new)
+    return short(f"{change.subject.engine} {version}, {change.subject.dtype}"), _said(change.new)
 
 
 def _said(cell: Cell | None) -> str:
     return verdict(cell) if cell else "absent"
 
 
-def _group(
-    engine: str, before: str, after: str, changes: list[Change], entries: Mapping[str, Entry]
-) -> Group:
+def _group(engine: str, after: str, changes: list[Change], entries: Mapping[str, Entry]) -> Group:
     items = tuple(_item(change, entries) for change in changes)
     first = next((item.entry for item in items if item.entry), None)
     said = (first.faults[0].evidence if first.faults else first.detail) if first else ""
     return Group(
         engine=engine,
-        before=before,
+        before=short(", ".join(dict.fromkeys(_said(change.old) for change in changes))),
         after=after,
         outcome=first.outcome if first else "",
         evidence=short(said),

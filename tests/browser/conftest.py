@@ -7,28 +7,37 @@ import shutil
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from scene import scene
 
 from matrix.cli import main
 
-pytest.importorskip("playwright", reason="needs the extra `report`")
-from playwright.sync_api import Browser, Page, sync_playwright
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "unit"))  # runs whose engine is the fake one
 
+PLAYWRIGHT = find_spec("playwright") is not None
+collect_ignore_glob = [] if PLAYWRIGHT else ["test_*.py"]
 CHROMIUM = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
 )
+
+
+def pytest_report_header() -> str | None:
+    return None if PLAYWRIGHT else "tests/browser is left out: it needs the extra `report`"
 
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
     if CHROMIUM is None:
         pytest.skip("needs Chromium on the path")
+    from playwright.sync_api import sync_playwright
+
     with sync_playwright() as playwright:
         running = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         yield running

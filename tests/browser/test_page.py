@@ -45,8 +45,8 @@ def test_what_broke_is_on_the_first_screen(page: Page, keep: Callable[..., Path]
     first = page.locator(".broken .group").first
     assert first.bounding_box()["y"] < 400, "seen without scrolling"  # type: ignore[index]
     text = first.inner_text()
-    assert "fail tap-shift-1 was pass" in text
-    assert "vllm 0.32.0, float32 · 10 cells" in text
+    assert "fail tap-shift-1 was pass, xfail tap-late" in text
+    assert "vllm 0.32.0, float32 · 11 cells" in text
     assert "plane 0 is layer 0's output" in text
     assert f"dflash-matrix run {SHIFTED} --engine vllm --clause AUX-COUNT" in text
     unstable = page.locator(".unstable .group").inner_text()
