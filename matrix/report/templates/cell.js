@@ -90,6 +90,13 @@ function planeList(planes) {
     el("details", {}, el("summary", {}, plots.length - 6 + " more planes"), el("div", { className: "plots" }, ...plots.slice(6)))];
 }
 
+const VERDICTS = {
+  correct: ": no fault of the code book is seen",
+  not: ": not a healthy engine's; a mean tells no more",
+  unknown: ": no word of the code book fits",
+  __proto__: null,
+};
+
 function profilePart(profile) {
   const heads = ["word", ...profile.families.map((family) => "family " + family.name)];
   const rows = profile.book.map((entry) => el("tr", { className: entry.decoded ? "decoded" : "" },
@@ -99,7 +106,7 @@ function profilePart(profile) {
     el("p", { className: "quiet" }, "family " + family.name + ": " +
       family.counts.map(([accepted, count]) => accepted + " accepted in " + plural(count, "step")).join(", ")));
   return part("Acceptance profile against the code book",
-    el("p", {}, "Verdict: ", el("b", {}, profile.verdict), profile.verdict === "unknown" ? ", no word of the book fits" : ""),
+    el("p", {}, "Verdict: ", el("b", {}, profile.verdict), VERDICTS[profile.verdict] || ""),
     el("div", { className: "plots" }, ...profile.families.map((family, index) => familyPlot(family, index, profile))),
     el("p", { className: "quiet legend" }, el("i", { className: "rate" }), "measured ", el("i", { className: "line decoded" }), "decoded word ",
       el("i", { className: "line" }), "a healthy engine"),
