@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from array import array
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from matrix.results import Cell, Outcome, plain, redact
+from matrix.results import Cell, Outcome, plain, redactor
 
 __all__ = ["LINES", "Log", "LogReader", "ends_of"]
 
@@ -72,6 +73,8 @@ class LogReader:
         """Resolve once what every log is compared with."""
         self._roots = {run: folder.resolve() for run, folder in self.folders.items()}
         self._beside = self.beside.resolve()
+        self._starts: dict[Path, array[int]] = {}
+        self._hide = redactor()
 
     def read(self, cell: Cell, end: int | None) -> Log | None:
         """The log that a cell names, or `None` when there is none that can be read.
@@ -91,24 +94,38 @@ class LogReader:
             if not path.is_relative_to(root) or not path.is_file():
                 return None
             skipped = cell.outcome is Outcome.SKIP or self.left <= 0
-            lines = () if skipped else _part(path, cell.log_line, end)
+            lines = () if skipped else self._part(path, cell.log_line, end)
         except (OSError, ValueError):  # ValueError: a path with a NUL in it
             return None
         href = quote(Path(os.path.relpath(path, self._beside)).as_posix())
-        text = redact(plain("\n".join(map(_show, lines))))
+        text = self._hide(plain("\n".join(map(_show, lines))))
         left_out = self.left <= 0 and cell.outcome is not Outcome.SKIP
         self.left -= len(text)
         # Its own folder in front: a name such as `javascript:x` is no address then.
         return Log(f"./{href}", text, left_out)
 
+    def _part(self, path: Path, first: int | None, end: int | None) -> Iterable[bytes]:
+        if first is None:
+            return _last(path)
+        if path not in self._starts:  # once for all cells of a row, whose parts lie in one log
+            self._starts[path] = _line_starts(path)
+        starts = self._starts[path]
+        lines = len(starts) - 1
+        begin = min(max(first - 1, 0), lines)
+        stop = lines if end is None else min(max(end - 1, begin), lines)
+        begin = max(begin, stop - LINES)
+        with path.open("rb") as file:
+            file.seek(starts[begin])
+            return list(islice(file, stop - begin))
 
-def _part(path: Path, first: int | None, end: int | None) -> Iterable[bytes]:
-    if first is None:
-        return _last(path)
-    begin = max(first - 1, 0)
-    stop = None if end is None else max(end - 1, begin)
+
+def _line_starts(path: Path) -> array[int]:
+    """Where each line begins, in bytes; last the file's size."""
+    starts = array("Q", [0])
     with path.open("rb") as file:
-        return deque(islice(file, begin, stop), maxlen=LINES)
+        for line in file:
+            starts.append(starts[-1] + len(line))
+    return starts
 
 
 def _last(path: Path) -> Iterable[bytes]:
