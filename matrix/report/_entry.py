@@ -201,13 +201,13 @@ def _entry(cell: Cell, start: StartLine | None) -> Entry:
         settings=short(cell.settings),
         dtype=short(cell.dtype),
         severity=cell.faults[0].severity.value if cell.faults else "",
-        detail=cut(plain(cell.detail)),
+        detail=plain(cut(cell.detail)),
         faults=[
             FaultView(
                 found.label.value,
                 found.severity.value,
                 found.phase.value,
-                cut(plain(found.evidence)),
+                plain(cut(found.evidence)),
                 None if found.example is None else _json(found.example),
             )
             for found in cell.faults
@@ -251,9 +251,9 @@ def _value(value: Any) -> str:
     if value is None:
         return ""
     if isinstance(value, str):
-        return cut(plain(value))
+        return plain(cut(value))
     return f"{value:.6g}" if isinstance(value, float) else _json(value)
 
 
 def _json(value: Any) -> str:
-    return str(value) if type(value) is int else cut(plain(_ENCODE(value)))
+    return str(value) if type(value) is int else plain(cut(_ENCODE(value)))

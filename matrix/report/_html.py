@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import gzip
 import hashlib
+from functools import cache
 from typing import Final
 
 import msgspec
@@ -20,34 +21,44 @@ SCRIPTS: Final = ("data.js", "state.js", "grid.js", "plots.js", "cell.js", "page
 """One script, in parts; each may use what those before it define."""
 
 
-def html(page: Page) -> str:
-    """The report's text."""
-    loader = PackageLoader("matrix.report", "templates")
-    environment = Environment(
-        loader=loader,
+@cache
+def _environment() -> Environment:
+    """Compiles the templates once in a process."""
+    return Environment(
+        loader=PackageLoader("matrix.report", "templates"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
 
-    def source(name: str) -> str:
-        return loader.get_source(environment, name)[0]
 
-    style, script = source("report.css"), "".join(map(source, SCRIPTS))
+def _source(name: str) -> str:
+    environment = _environment()
+    assert environment.loader is not None, "made with one"
+    return environment.loader.get_source(environment, name)[0]
+
+
+def html(page: Page) -> str:
+    """The report's text."""
+    style, script = _source("report.css"), "".join(map(_source, SCRIPTS))
     # Ours, from the package: the only text that is not escaped. The policy lets nothing else run,
     # and no text become markup.
     policy = (
         f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; "
         "base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'; trusted-types"
     )
-    return environment.get_template("report.html").render(
-        page=page,
-        letters={outcome.value: letter for outcome, letter in LETTERS.items()},
-        policy=policy,
-        style=Markup(style),  # noqa: S704
-        script=Markup(script),  # noqa: S704
-        data=_packed(page),
+    return (
+        _environment()
+        .get_template("report.html")
+        .render(
+            page=page,
+            letters={outcome.value: letter for outcome, letter in LETTERS.items()},
+            policy=policy,
+            style=Markup(style),  # noqa: S704
+            script=Markup(script),  # noqa: S704
+            data=_packed(page),
+        )
     )
 
 

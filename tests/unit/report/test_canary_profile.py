@@ -3,7 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from matrix.report._canary import profile_of
@@ -64,6 +64,7 @@ anything = st.recursive(
 )
 
 
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.fixed_dictionaries(dict.fromkeys(METRICS, anything)))
 def test_no_journal_breaks_a_profile(metrics: dict[str, Any]) -> None:
     profile = profile_of(metrics)

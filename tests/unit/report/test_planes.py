@@ -3,7 +3,7 @@ from __future__ import annotations
 import math
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from matrix.report._planes import planes_of
@@ -55,6 +55,7 @@ words = st.sampled_from(["", "inf", "nan", "x", "-3"])
 junk = st.none() | st.integers() | st.floats() | words | st.lists(st.floats(), max_size=3)
 
 
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(st.dictionaries(st.sampled_from(["asked", "matched", "distances"]), junk)))
 def test_no_journal_breaks_a_plot(planes: list[dict[str, object]]) -> None:
     for plane in planes_of({"planes": planes}):
@@ -63,6 +64,7 @@ def test_no_journal_breaks_a_plot(planes: list[dict[str, object]]) -> None:
         assert any(plane.levels)
 
 
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(st.floats(1e-7, 30), min_size=1))
 def test_a_level_is_within_a_tenth_of_a_decade(given: list[float]) -> None:
     (plane,) = planes_of({"planes": [{"distances": given}]})
