@@ -6,6 +6,7 @@ dependency groups, the pairs of `matrix` from `[tool.dflash-matrix-ci]`.
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ PYTHONS = nox.project.python_versions(PYPROJECT)
 PAIRS = PYPROJECT["tool"]["dflash-matrix-ci"]["pairs"]
 SGLANG = PYPROJECT["tool"]["dflash-matrix-ci"]["sglang"]
 VLLM = PYPROJECT["tool"]["dflash-matrix-ci"]["vllm"]
+AXE = PYPROJECT["tool"]["dflash-matrix-ci"]["axe"]
 
 # Workers run one thread each; more threads than cores make tiny models slower, not faster.
 THREADS = {"OMP_NUM_THREADS": "1"}
@@ -60,7 +62,7 @@ def tests_on(session: nox.Session) -> None:
 
 def run_tests(session: nox.Session) -> None:
     """Install the package as a user would, and test what was installed."""
-    session.install(".[embedded,preflight,report,server]", *group("test"))
+    session.install(".[embedded,preflight,server]", *group("test"))
     args = session.posargs or ["tests/unit", "tests/meta"]
     session.run("pytest", "-n", "2", "--dist", "loadgroup", *args, env=THREADS)
 
@@ -163,6 +165,29 @@ def train_canaries(session: nox.Session) -> None:
     session.run("python", "-m", "matrix.canary._train", *session.posargs, env=THREADS)
 
 
+@nox.session
+def report(session: nox.Session) -> None:
+    """Use the report in a real Chromium, and ask axe-core what keeps people from using it.
+
+    Pictures land in reports/screenshots; `-- docs` renews those that docs/report.md shows.
+    """
+    for program in ("chromium", "npm"):
+        if shutil.which(program) is None:
+            session.error(f"needs {program} on the path: apt-get install chromium npm")
+    session.install("-e", ".[report]", *group("test"))
+    tools = Path(session.virtualenv.location) / "npm"
+    npm = ["npm", "install", "--silent", "--no-save", "--no-audit", "--no-fund"]
+    session.run(*npm, "--prefix", str(tools), f"axe-core@{AXE}", external=True)
+    docs = session.posargs[:1] == ["docs"]
+    env = {
+        **THREADS,
+        "DFLASH_MATRIX_AXE": str(tools / "node_modules/axe-core/axe.min.js"),
+        "DFLASH_MATRIX_SCREENSHOTS": "docs/images" if docs else "reports/screenshots",
+    }
+    args = session.posargs[docs:]
+    session.run("pytest", "-n", "2", "tests/browser", *args, env=env)
+
+
 @nox.session(name="support-table")
 def support_table(session: nox.Session) -> None:
     """Scan the releases of both engines into fixtures/scan, one wheel at a time."""
@@ -185,7 +210,8 @@ def bench(session: nox.Session) -> None:
     """Measure the harness, each figure beside its target; writes reports/bench.json.
 
     Figures on vLLM are measured where DFLASH_MATRIX_PYTHON_VLLM names the interpreter of an environment
-    that has it, as `nox -s vllm` makes one; else a line says that they are left out.
+    that has it, as `nox -s vllm` makes one, and those of the report in a browser where there is
+    Chromium; else a line says that they are left out.
     """
-    session.install("-e", ".[embedded]")
+    session.install("-e", ".[embedded,report]")
     session.run("python", "-m", "benchmarks", *session.posargs, env=THREADS)

@@ -60,7 +60,9 @@ class CellWriter:
             if not self.done(clause):
                 self.put(clause, Outcome.SKIP, reason, why)
 
-    def started(self, settings: str, seconds: float, outcome: Outcome, rss_mb: float) -> None:
+    def started(
+        self, settings: str, seconds: float, outcome: Outcome, rss_mb: float, twin: str | None
+    ) -> None:
         """Write the line of one engine start."""
         self.write(
             StartLine(
@@ -72,6 +74,7 @@ class CellWriter:
                 seconds=seconds,
                 outcome=outcome,
                 rss_mb=rss_mb,
+                twin=twin,
             )
         )
 

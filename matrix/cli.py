@@ -55,6 +55,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
     """Parse a command line; a usage error ends the process with exit code 2, as argparse does."""
+    from matrix._report_cli import register as register_report
+    from matrix._selfcheck_cli import register as register_selfcheck
     from matrix.preflight import register as register_preflight
     from matrix.scan import register as register_scan
     from matrix.serving import register as register_serving
@@ -68,10 +70,9 @@ def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
     _import(sub)
     _clauses(sub)
     _run(sub)
-    _report(sub)
-    _diff(sub)
-    _baseline(sub)
     _cache(sub)
+    register_report(sub)
+    register_selfcheck(sub)
     register_scan(sub)
     register_preflight(sub)
     register_serving(sub)
@@ -327,49 +328,7 @@ def _json(text: str | None) -> Any:
     return example
 
 
-# --- report, diff, baseline, cache -------------------------------------------------------------
-
-
-def _report(sub: Sub) -> None:
-    parser = _command(sub, "report", _do_report, "write the HTML report of journals")
-    parser.add_argument("journals", nargs="+", type=Path, metavar="FILE")
-    parser.add_argument("--baseline", type=Path, metavar="J")
-    parser.add_argument("--out", type=Path, default=Path("report.html"))
-
-
-def _do_report(args: argparse.Namespace) -> int:
-    from matrix.faces import sentences
-    from matrix.report import write_report
-
-    print(write_report(args.journals, args.out, args.baseline, sentences=sentences()))
-    return 0
-
-
-def _diff(sub: Sub) -> None:
-    parser = _command(sub, "diff", _do_diff, "what changed between two journals")
-    parser.add_argument("old", type=Path)
-    parser.add_argument("new", type=Path)
-    parser.add_argument("--json", action="store_true", help="print JSON")
-
-
-def _do_diff(args: argparse.Namespace) -> int:
-    from matrix.faces import show_diff
-
-    return show_diff(args.old, args.new, as_json=args.json)
-
-
-def _baseline(sub: Sub) -> None:
-    parser = _command(sub, "baseline", _do_baseline, "make a run the baseline")
-    parser.add_argument("action", choices=("update",))
-    parser.add_argument("journal", type=Path)
-    parser.add_argument("--into", type=Path, default=Path("reports/baseline"), metavar="DIR")
-
-
-def _do_baseline(args: argparse.Namespace) -> int:
-    from matrix.results import update_baseline
-
-    print(*update_baseline(args.journal, args.into), sep="\n")
-    return 0
+# --- cache -------------------------------------------------------------------------------------
 
 
 def _cache(sub: Sub) -> None:

@@ -11,18 +11,36 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from matrix.contract import CLAUSES
-from matrix.report import write_report
+from matrix.registry import gaps
+from matrix.report import Known, write_report
 from matrix.results import Reason, diff, exit_code, one_line, read, table, unmatched, verdict
+from matrix.session import INSTALL
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from matrix.registry import Expectation, Pair
     from matrix.session import Session
 
-__all__ = ["finish", "sentences", "show_diff"]
+__all__ = ["finish", "known", "show_diff"]
 
 
-def sentences() -> dict[str, str]:
-    """Clause id -> what must hold, for the report."""
-    return {clause.id: clause.sentence for clause in CLAUSES.values()}
+def known(
+    pairs: Iterable[Pair],
+    expectations: Sequence[Expectation],
+    *,
+    strict: bool = False,
+    xpass_warn: bool = False,
+) -> Known:
+    """What a report can't read from journals."""
+    return Known(
+        sentences={clause.id: clause.sentence for clause in CLAUSES.values()},
+        expectations=expectations,
+        gaps={pair.key: gaps(pair) for pair in pairs},
+        engines=tuple(INSTALL),
+        strict=strict,
+        xpass_warn=xpass_warn,
+    )
 
 
 def finish(session: Session, *, strict: bool, xpass_warn: bool, as_json: bool) -> int:
@@ -37,10 +55,7 @@ def finish(session: Session, *, strict: bool, xpass_warn: bool, as_json: bool) -
     report = write_report(
         [journal],
         plan.out / "report.html",
-        sentences=sentences(),
-        expectations=plan.expectations,
-        strict=strict,
-        xpass_warn=xpass_warn,
+        known=known(plan.pairs, plan.expectations, strict=strict, xpass_warn=xpass_warn),
     )
     code = exit_code(cells, strict=strict, xpass_warn=xpass_warn)
     stale = unmatched(plan.expectations, cells)

@@ -142,10 +142,10 @@ class _Runs:
         """Write the report of every journal of this test run, if there is one."""
         journals = sorted(self.folder.glob("*/journal.jsonl"))
         if journals:
-            from matrix.faces import sentences
+            from matrix.faces import known
             from matrix.report import write_report
 
-            write_report(journals, self.folder / "report.html", sentences=sentences())
+            write_report(journals, self.folder / "report.html", known=known((), ()))
 
 
 _RUNS = pytest.StashKey[_Runs]()

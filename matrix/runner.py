@@ -201,7 +201,7 @@ class Row:
         seconds = round(time.monotonic() - began, 3)
         rss = round(self.worker.peak_mb, 1) if self.worker else 0.0
         if "start" not in self.identity.lacks:
-            self._writer.started(settings, seconds, outcome, rss)
+            self._writer.started(settings, seconds, outcome, rss, bench.twin.fingerprint)
         metrics = {"seconds": seconds, "rss_mb": rss}
         bench.start_metrics = {**bench.start_metrics, settings: metrics}
         if gone is not None:

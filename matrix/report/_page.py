@@ -6,56 +6,40 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from pathlib import Path
 from typing import Any, Final
 
-from matrix.report._entry import Entry, Frame, Text, entry, text_of
-from matrix.report._logs import ends_of
-from matrix.results import (
-    LETTERS,
-    Cell,
-    Change,
-    Diff,
-    Outcome,
-    Record,
-    RunHeader,
-    family,
-    one_line,
-    verdict,
+from matrix.report._absent import Absent, absent
+from matrix.report._changes import ChangeList, change_lists
+from matrix.report._entry import Entry, Text, entries_of, text_of
+from matrix.report._faults import FaultRow, fault_rows
+from matrix.report._gather import Gathered
+from matrix.report._sections import (
+    PreflightView,
+    ScanView,
+    ScoreView,
+    preflight_view,
+    scan_view,
+    score_view,
 )
+from matrix.report._words import short
+from matrix.results import LETTERS, Outcome, RunHeader, family
 
-__all__ = ["ChangeView", "Grid", "Page", "build_page", "changes_of"]
+__all__ = ["Grid", "Page", "page_of"]
 
-_ORDER: Final = {
-    outcome: place
-    for place, outcome in enumerate(
-        [
-            Outcome.FAIL,
-            Outcome.CRASH,
-            Outcome.OOM,
-            Outcome.TIMEOUT,
-            Outcome.ERROR,
-            Outcome.XPASS,
-            Outcome.WARN,
-            Outcome.XFAIL,
-            Outcome.SKIP,
-            Outcome.PASS,
-        ]
-    )
-}
+_ORDER: Final = (
+    Outcome.FAIL,
+    Outcome.CRASH,
+    Outcome.OOM,
+    Outcome.TIMEOUT,
+    Outcome.ERROR,
+    Outcome.XPASS,
+    Outcome.WARN,
+    Outcome.XFAIL,
+    Outcome.SKIP,
+    Outcome.PASS,
+)
 """What a reader wants to see first."""
-
-_LISTS: Final = ("broken", "gone", "unstable", "fixed", "new")
-"""The lists of a diff, in the order in which they are shown."""
-
-
-@dataclass(frozen=True)
-class ChangeView:
-    """One change: the cell's key, its id when the report has an entry for it, both verdicts."""
-
-    key: str
-    id: str | None
-    before: str
-    after: str
 
 
 @dataclass(frozen=True)
@@ -63,6 +47,7 @@ class Grid:
     """One engine version at one dtype: pairs by clauses."""
 
     title: str
+    red: int
     families: tuple[tuple[str, int], ...]
     """Family, and the number of its clauses."""
     clauses: tuple[tuple[str, str], ...]
@@ -80,117 +65,102 @@ class Page:
     counts: tuple[tuple[str, str, int], ...]
     """Outcome, letter, number of cells."""
     headlines: tuple[str, ...]
-    """For each run one line: when, what, on what."""
+    """For each engine version one line: on what, when, at which commits."""
     runs: tuple[tuple[tuple[str, str], ...], ...]
     """For each run its properties: name and value."""
     injected: tuple[str, ...]
-    changes: tuple[tuple[str, tuple[ChangeView, ...]], ...] | None
-    """The lists of the diff; `None` when no baseline was given."""
+    changes: tuple[ChangeList, ...] | None
+    """`None` when no baseline was given."""
     reasons: tuple[str, ...]
+    """Why the run and the baseline can't be compared in full."""
     unmatched: tuple[Text, ...]
     problems: tuple[str, ...]
+    absent: tuple[Absent, ...]
+    scores: tuple[ScoreView, ...]
+    preflights: tuple[PreflightView, ...]
+    scans: tuple[ScanView, ...]
+    faults: tuple[FaultRow, ...]
     grids: tuple[Grid, ...]
-    entries: tuple[Entry, ...]
-    starts: tuple[tuple[str, ...], ...]
-    """Engine, pair, settings, outcome, seconds, resident MB."""
+    entries: Mapping[str, Entry]
+    sentences: Mapping[str, str]
+    """Of the clauses that are shown."""
 
 
-def build_page(record: Record, diff: Diff | None, unmatched: Iterable[str], frame: Frame) -> Page:
-    """The page of `record`, compared by `diff`; `unmatched` has one line for each such row."""
-    # The last line of each cell, as `latest` has it, with the end of its part of the log.
-    last = {
-        cell.key: (cell, end) for cell, end in zip(record.cells, ends_of(record.cells), strict=True)
-    }
-    cells = {key: (cell, entry(cell, end, frame)) for key, (cell, end) in last.items()}
-    counted = Counter(cell.outcome for cell, _ in cells.values())
-    ids = {key: shown.id for key, (_, shown) in cells.items()}
+def page_of(gathered: Gathered, beside: Path) -> Page:
+    """The page of what was gathered; `beside` is the folder that links are relative to."""
+    entries = entries_of(gathered, beside)
+    counted = Counter(cell.outcome for cell in gathered.cells.values())
+    changes = change_lists(gathered, entries)
+    record, known, inputs = gathered.record, gathered.known, gathered.inputs
+    clauses = {entry.clause for entry in entries.values()}
+    sentences = {short(c): short(said) for c, said in known.sentences.items()}
     return Page(
-        red=sum(shown.red for _, shown in cells.values()),
-        total=len(cells),
+        red=sum(entry.red for entry in entries.values()),
+        total=len(entries),
         counts=tuple((o.value, LETTERS[o], counted[o]) for o in _ORDER if counted[o]),
-        headlines=tuple(_headline(header) for header in record.headers),
-        runs=tuple(_properties(header) for header in record.headers),
-        injected=tuple(one_line(h.inject.get("path", "?")) for h in record.headers if h.inject),
-        changes=_change_lists(diff, ids) if diff else None,
-        reasons=tuple(map(one_line, diff.reasons)) if diff else (),
-        unmatched=tuple(map(text_of, unmatched)),
-        problems=tuple(map(one_line, record.problems)),
-        grids=tuple(_grids(list(cells.values()), frame.sentences)),
-        entries=tuple(
-            shown for _, shown in sorted(cells.values(), key=lambda c: _ORDER[c[0].outcome])
+        headlines=tuple(_headlines(record.headers)),
+        runs=tuple(map(_properties, record.headers)),
+        injected=tuple(
+            dict.fromkeys(short(h.inject.get("path", "?")) for h in record.headers if h.inject)
         ),
-        starts=tuple(
-            (
-                one_line(f"{start.engine}@{start.engine_version}"),
-                one_line(start.pair),
-                one_line(start.settings),
-                start.outcome.value,
-                f"{start.seconds:.1f}",
-                f"{start.rss_mb:.0f}",
-            )
-            for start in record.starts
-        ),
+        changes=None if changes is None else tuple(changes),
+        reasons=tuple(map(short, gathered.changes.reasons)) if gathered.changes else (),
+        unmatched=tuple(text_of(f"{r.name}: {r.reason} ({r.link})") for r in gathered.unmatched),
+        problems=tuple(map(short, record.problems)),
+        absent=tuple(absent(gathered)),
+        scores=tuple(map(score_view, inputs.scores)),
+        preflights=tuple(map(preflight_view, inputs.preflights)),
+        scans=tuple(scan_view(*found) for found in inputs.scans),
+        faults=tuple(fault_rows(entries.values())),
+        grids=tuple(_grids(entries.values(), sentences)),
+        entries=entries,
+        sentences={clause: said for clause, said in sentences.items() if clause in clauses},
     )
 
 
-def changes_of(diff: Diff) -> dict[str, str]:
-    """Key of each changed cell that is there now -> the list it stands in."""
-    return {change.new.key: name for name in _LISTS for change in getattr(diff, name) if change.new}
+def _grids(entries: Iterable[Entry], sentences: Mapping[str, str]) -> Iterable[Grid]:
+    def engine(entry: Entry) -> str:
+        return entry.engine
+
+    groups = groupby(sorted(entries, key=engine), engine)
+    grids = (_grid(title, list(group), sentences) for title, group in groups)
+    return sorted(grids, key=lambda grid: grid.red == 0)
 
 
-def _change_lists(
-    diff: Diff, ids: Mapping[str, str]
-) -> tuple[tuple[str, tuple[ChangeView, ...]], ...]:
-    return tuple(
-        (name, tuple(_change(change, ids) for change in getattr(diff, name))) for name in _LISTS
-    )
-
-
-def _change(change: Change, ids: Mapping[str, str]) -> ChangeView:
-    old, new = change.old, change.new
-    present = new or old
-    assert present is not None, "a change has at least one side"
-    before = one_line(f"{verdict(old)} ({old.engine_version})") if old else "absent"
-    after = one_line(f"{verdict(new)} ({new.engine_version})") if new else "absent"
-    return ChangeView(one_line(present.key), ids.get(present.key) if new else None, before, after)
-
-
-def _grids(cells: Sequence[tuple[Cell, Entry]], sentences: Mapping[str, str]) -> list[Grid]:
-    def engine(item: tuple[Cell, Entry]) -> tuple[str, str, str]:
-        cell, _ = item
-        return cell.engine, cell.engine_version, cell.dtype
-
-    ordered = sorted(cells, key=engine)
-    return [_grid(name, list(group), sentences) for name, group in groupby(ordered, engine)]
-
-
-def _grid(
-    name: tuple[str, str, str], cells: list[tuple[Cell, Entry]], sentences: Mapping[str, str]
-) -> Grid:
-    engine, version, dtype = name
+def _grid(title: str, entries: Sequence[Entry], sentences: Mapping[str, str]) -> Grid:
     # Clauses of one family side by side, families as they first appear.
-    families = list(dict.fromkeys(family(cell.clause) for cell, _ in cells))
-    known = dict.fromkeys(cell.clause for cell, _ in cells)
+    families = list(dict.fromkeys(family(entry.clause) for entry in entries))
+    known = dict.fromkeys(entry.clause for entry in entries)
     clauses = sorted(known, key=lambda clause: families.index(family(clause)))
-    pairs = dict.fromkeys(cell.pair for cell, _ in cells)
     places: dict[tuple[str, str], list[Entry]] = {}
-    for cell, shown in cells:
-        places.setdefault((cell.pair, cell.clause), []).append(shown)
+    for entry in entries:
+        places.setdefault((entry.pair, entry.clause), []).append(entry)
+    pairs = dict.fromkeys(entry.pair for entry in entries)
     return Grid(
-        title=one_line(f"{engine} {version}, {dtype}"),
-        families=tuple((one_line(f), sum(family(c) == f for c in clauses)) for f in families),
-        clauses=tuple((one_line(c), one_line(sentences.get(c, ""))) for c in clauses),
+        title=title,
+        red=sum(entry.red for entry in entries),
+        families=tuple((name, sum(family(c) == name for c in clauses)) for name in families),
+        clauses=tuple((clause, sentences.get(clause, "")) for clause in clauses),
         rows=tuple(
-            (one_line(pair), tuple(tuple(places.get((pair, c), ())) for c in clauses))
-            for pair in pairs
+            (pair, tuple(tuple(places.get((pair, c), ())) for c in clauses)) for pair in pairs
         ),
     )
 
 
-def _headline(header: RunHeader) -> str:
-    engines = (f"{name} {known.get('version', '')}" for name, known in header.engines.items())
-    commit = f"commit {header.commit}" if header.commit else ""
-    return one_line(", ".join(filter(None, [header.time, *engines, header.device, commit])))
+def _headlines(headers: Sequence[RunHeader]) -> Iterable[str]:
+    """One line for all runs of one engine version on one device."""
+    groups: dict[tuple[str, str], list[RunHeader]] = {}
+    for header in headers:
+        named = (f"{name} {known.get('version', '')}" for name, known in header.engines.items())
+        groups.setdefault((", ".join(named), header.device), []).append(header)
+    for (engines, device), runs in groups.items():
+        minutes = sorted({run.time[:16].replace("T", " ") for run in runs})
+        commits = dict.fromkeys(run.commit[:10] for run in runs if run.commit)
+        yield short(
+            f"{engines} on {device}, {' to '.join(dict.fromkeys([minutes[0], minutes[-1]]))}"
+            + (f", {len(runs)} runs" if len(runs) > 1 else "")
+            + (f", commit {', '.join(list(commits)[-3:])}" if commits else "")
+        )
 
 
 def _properties(header: RunHeader) -> tuple[tuple[str, str], ...]:
@@ -206,7 +176,7 @@ def _properties(header: RunHeader) -> tuple[tuple[str, str], ...]:
         **{f"settings {name}": _listed(meaning) for name, meaning in header.settings.items()},
         "injected": _listed(header.inject) if header.inject else None,
     }
-    return tuple((one_line(name), one_line(str(v))) for name, v in facts.items() if v is not None)
+    return tuple((short(name), short(str(v))) for name, v in facts.items() if v is not None)
 
 
 def _listed(facts: Mapping[str, Any]) -> str:

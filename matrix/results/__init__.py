@@ -10,8 +10,9 @@ from matrix.results._journal import Journal
 from matrix.results._json import canonical
 from matrix.results._outcomes import LETTERS, LOST, RED, exit_code, unexpected
 from matrix.results._record import Record, latest, merge, read
+from matrix.results._score import Score, Stray
 from matrix.results._table import family, table, verdict
-from matrix.results._text import one_line, plain, redact
+from matrix.results._text import one_line, plain, redact, redactor
 
 __all__ = [
     "LETTERS",
@@ -27,7 +28,9 @@ __all__ = [
     "Reason",
     "Record",
     "RunHeader",
+    "Score",
     "StartLine",
+    "Stray",
     "Subject",
     "apply",
     "canonical",
@@ -42,6 +45,7 @@ __all__ = [
     "read",
     "read_baseline",
     "redact",
+    "redactor",
     "relevant",
     "table",
     "unexpected",

@@ -105,6 +105,8 @@ class StartLine(msgspec.Struct, kw_only=True, tag_field="kind", tag="start"):
     seconds: float
     outcome: Outcome
     rss_mb: float
+    twin: str | None = None
+    """Fingerprint of the twin that was started; equal means the same bytes."""
 
 
 class RunHeader(msgspec.Struct, kw_only=True, tag_field="kind", tag="run"):

@@ -160,6 +160,7 @@ def incomparable(old: Record, new: Record) -> list[str]:
         ("version of clause", lambda rec: _gather({c.clause: c.clause_version} for c in rec.cells)),
         ("target of", lambda record: _gather({c.pair: c.target} for c in record.cells)),
         ("draft of", lambda record: _gather({c.pair: c.draft} for c in record.cells)),
+        ("twin of", lambda rec: _gather({s.pair: s.twin} for s in rec.starts if s.twin)),
     ]
     return [
         f"{what} {name}".strip() + f": {_list(before[name])} before, {_list(after[name])} now"

@@ -16,6 +16,7 @@ from matrix.results._journal import Line, journal_file
 
 __all__ = ["Record", "latest", "merge", "read"]
 
+_FAST: Final = msgspec.json.Decoder(RunHeader | StartLine | Cell, strict=False)
 _KINDS: Final[dict[str, type[Line]]] = {"run": RunHeader, "start": StartLine, "cell": Cell}
 
 
@@ -66,8 +67,7 @@ def _take(record: Record, file: Path, number: int, data: bytes) -> None:
     if not data.strip():
         return
     try:
-        value = json.loads(data)
-        line = _line(file, value)
+        line = _read_line(file, data)
     except (ValueError, RecursionError) as error:
         cut = not data.endswith(b"\n")
         what = "half-written last line dropped" if cut else "line skipped"
@@ -83,6 +83,21 @@ def _take(record: Record, file: Path, number: int, data: bytes) -> None:
             record.cells.append(line)
 
 
+def _read_line(file: Path, data: bytes) -> Line | None:
+    try:
+        line: Line = _FAST.decode(data)
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
+        return _line(file, json.loads(data))  # which tells what is unknown from what is wrong
+    if isinstance(line, RunHeader):
+        _check(file, line.schema)
+    return line
+
+
+def _check(file: Path, schema: int) -> None:
+    if schema > SCHEMA:
+        raise JournalError(f"{file}: schema {schema} is newer than {SCHEMA}, the newest known here")
+
+
 def _line(file: Path, value: Any) -> Line | None:
     if not isinstance(value, dict):
         raise ValueError(f"an object was due, {type(value).__name__} found")
@@ -90,8 +105,8 @@ def _line(file: Path, value: Any) -> Line | None:
     if kind is None:
         return None
     schema = value.get("schema")
-    if kind is RunHeader and isinstance(schema, int) and schema > SCHEMA:
-        raise JournalError(f"{file}: schema {schema} is newer than {SCHEMA}, the newest known here")
+    if kind is RunHeader and isinstance(schema, int):
+        _check(file, schema)
     # Not strict: floats that JSON can't hold stand as strings ("inf").
     line: Line = msgspec.convert(value, kind, strict=False)
     return line

@@ -65,6 +65,8 @@ def redact(text: str) -> str:
 
 def plain(text: str) -> str:
     """`text` without escape sequences and control characters; tabs and newlines stay."""
+    if text.isascii() and text.isprintable():  # most of what is shown, and a report shows much
+        return text
     unified = text.replace("\r\n", "\n").replace("\r", "\n")
     encodable = unified.encode("utf-8", "replace").decode("utf-8")
     return _CONTROL.sub("", _ESCAPE.sub("", encodable))

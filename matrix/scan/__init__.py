@@ -7,6 +7,15 @@ from __future__ import annotations
 
 from matrix.scan._cli import register
 from matrix.scan._diff import Change, Diff, compare
+from matrix.scan._output import (
+    RULES,
+    annotation,
+    grouped,
+    placed_in,
+    sarif_log,
+    sarif_results,
+    workflow_commands,
+)
 from matrix.scan._result import Architecture, Captures, Finding, Problem, ScanResult, load_result
 from matrix.scan._scan import scan
 from matrix.scan._source import Source, installed, open_source, release
@@ -14,6 +23,7 @@ from matrix.scan._support import Answer, Release, Table, load_table, support
 from matrix.scan._unpack import NotInstalled, not_installed
 
 __all__ = [
+    "RULES",
     "Answer",
     "Architecture",
     "Captures",
@@ -26,14 +36,20 @@ __all__ = [
     "ScanResult",
     "Source",
     "Table",
+    "annotation",
     "compare",
+    "grouped",
     "installed",
     "load_result",
     "load_table",
     "not_installed",
     "open_source",
+    "placed_in",
     "register",
     "release",
+    "sarif_log",
+    "sarif_results",
     "scan",
     "support",
+    "workflow_commands",
 ]

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from matrix.faults import Severity, worst_first
+from matrix.scan._result import Finding
 
 if TYPE_CHECKING:
-    from matrix.scan._result import Architecture, Finding, ScanResult
+    from matrix.scan._result import Architecture, ScanResult
 
 __all__ = ["Change", "Diff", "compare"]
 

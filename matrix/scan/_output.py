@@ -13,9 +13,21 @@ from matrix.scan._diff import Change, Diff
 from matrix.scan._result import Finding, ScanResult
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
-__all__ = ["as_json", "diff_text", "placed_in", "sarif", "text", "workflow_commands"]
+__all__ = [
+    "RULES",
+    "annotation",
+    "as_json",
+    "diff_text",
+    "grouped",
+    "placed_in",
+    "sarif",
+    "sarif_log",
+    "sarif_results",
+    "text",
+    "workflow_commands",
+]
 
 Placed = tuple[str, Finding]
 """(architecture, finding)."""
@@ -47,13 +59,18 @@ def as_json(value: ScanResult | Diff) -> str:
 
 
 def placed_in(value: ScanResult | Diff) -> list[Placed]:
-    """A scan's findings, or a diff's new ones."""
+    """A scan's findings, or a diff's new ones, worst first.
+
+    Raises:
+        ValueError: a severity that nobody knows.
+    """
     if isinstance(value, Diff):
-        return [(placed.arch, placed.finding) for placed in value.new_findings]
+        found = [(placed.arch, placed.finding) for placed in value.new_findings]
+        return sorted(found, key=lambda pair: worst_first(Severity(pair[1].severity)))
     return [(arch.arch, finding) for arch, finding in value.findings()]
 
 
-def _grouped(placed: Iterable[Placed]) -> list[tuple[Finding, list[str]]]:
+def grouped(placed: Iterable[Placed]) -> list[tuple[Finding, list[str]]]:
     """Findings at one place, with all architectures that share it; worst first."""
     groups: dict[Finding, list[str]] = {}
     for arch, finding in placed:
@@ -92,7 +109,7 @@ def _text(result: ScanResult) -> Iterator[str]:
 
 
 def _finding_lines(placed: list[Placed]) -> Iterator[str]:
-    for finding, archs in _grouped(placed):
+    for finding, archs in grouped(placed):
         yield f"{finding.severity}  {finding.rule}  {finding.file}:{finding.line}  {_archs(archs)}"
         yield f"    {finding.message}"
         yield f"    repair: {finding.fix}"
@@ -107,7 +124,7 @@ def diff_text(diff: Diff) -> str:
         lines += ["new findings:", *_finding_lines(placed_in(diff))]
     if diff.fixed_findings:
         fixed = [(placed.arch, placed.finding) for placed in diff.fixed_findings]
-        lines += [f"repaired  {f.rule}: {_archs(archs)}" for f, archs in _grouped(fixed)]
+        lines += [f"repaired  {f.rule}: {_archs(archs)}" for f, archs in grouped(fixed)]
     if len(lines) == 1:
         lines.append("nothing gained, nothing lost")
     return "\n".join(lines)
@@ -127,13 +144,30 @@ def workflow_commands(placed: list[Placed], prefix: str = "") -> str:
         placed: what to annotate.
         prefix: the path from the repository's root to the folder that holds the package.
     """
-    lines = []
-    for finding, archs in _grouped(placed):
-        where = f"file={_property(prefix + finding.file)},line={finding.line}"
-        title = _property(f"{finding.rule} ({_archs(archs)})")
-        said = _data(f"{finding.message}. Repair: {finding.fix}")
-        lines.append(f"::{_COMMANDS[finding.severity]} {where},title={title}::{said}")
-    return "\n".join(lines)
+    return "\n".join(
+        annotation(
+            _COMMANDS[finding.severity],
+            f"{finding.rule} ({_archs(archs)})",
+            f"{finding.message}. Repair: {finding.fix}",
+            prefix + finding.file,
+            finding.line,
+        )
+        for finding, archs in grouped(placed)
+    )
+
+
+def annotation(level: str, title: str, said: str, file: str = "", line: int = 0) -> str:
+    """One workflow command: a note beside the lines of a pull request, or on its job.
+
+    Args:
+        level: `error`, `warning` or `notice`.
+        title: its heading.
+        said: its text; newlines stay.
+        file: where it stands, from the repository's root; empty for nowhere.
+        line: the line in it, from 1.
+    """
+    where = f"file={_property(file)},line={line}," if file else ""
+    return f"::{level} {where}title={_property(title)}::{_data(said)}"
 
 
 def _data(value: str) -> str:
@@ -146,17 +180,37 @@ def _property(value: str) -> str:
 
 def sarif(placed: list[Placed], version: str, prefix: str = "") -> str:
     """Findings as a SARIF 2.1.0 log; one result per place, fingerprinted without its line."""
+    return sarif_log(RULES, sarif_results(placed, prefix), version)
+
+
+def sarif_results(placed: list[Placed], prefix: str = "") -> list[dict[str, Any]]:
+    """Findings as SARIF results, worst first."""
+    return [_result(finding, archs, prefix) for finding, archs in grouped(placed)]
+
+
+def sarif_log(rules: Mapping[str, str], results: list[dict[str, Any]], version: str) -> str:
+    """A SARIF 2.1.0 log of one run.
+
+    Args:
+        rules: rule or clause id -> what it says, in one sentence; every result's is among them.
+        results: SARIF results.
+        version: of this project.
+    """
+    places = {rule: place for place, rule in enumerate(rules)}
     run: dict[str, Any] = {
         "tool": {
             "driver": {
                 "name": "dflash-matrix",
                 "semanticVersion": version,
                 "rules": [
-                    {"id": rule, "shortDescription": {"text": said}} for rule, said in RULES.items()
+                    {"id": rule, "shortDescription": {"text": said}} for rule, said in rules.items()
                 ],
             }
         },
-        "results": [_result(finding, archs, prefix) for finding, archs in _grouped(placed)],
+        "results": [
+            {"ruleId": found["ruleId"], "ruleIndex": places[found["ruleId"]], **found}
+            for found in results
+        ],
     }
     log = {
         "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
@@ -170,7 +224,6 @@ def _result(finding: Finding, archs: list[str], prefix: str) -> dict[str, Any]:
     key = f"{finding.rule} {finding.fault} {finding.file} {' '.join(sorted(archs))}"
     return {
         "ruleId": finding.rule,
-        "ruleIndex": list(RULES).index(finding.rule),
         "level": _LEVELS[finding.severity],
         "message": {"text": f"{_archs(archs)}: {finding.message}. Repair: {finding.fix}"},
         "locations": [

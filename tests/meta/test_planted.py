@@ -10,9 +10,9 @@ import pytest
 from matrix.contract import CLAUSES
 from matrix.faults import GIVES
 from matrix.reference import Reference
+from matrix.selfcheck import Subject, drill, in_ci, planted, red, subject, table
 
-from ._drill import SUBJECTS, Subject, drill, in_ci, planted, red, table
-
+SUBJECTS = {engine: subject(engine) for engine in ("transformers", "vllm")}
 OUTCOMES = {"crash", "timeout", "oom", "xpass"}
 ENGINES = pytest.mark.parametrize("engine", SUBJECTS)
 

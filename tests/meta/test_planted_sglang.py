@@ -5,56 +5,29 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
 
 from matrix.contract import CLAUSES
-from matrix.engines import Deadlines
 from matrix.faults import GIVES
 from matrix.reference import Reference
-from matrix.results import Cell, read
+from matrix.results import read
+from matrix.selfcheck import drill, planted, red, subject, table
 
-from ._drill import Subject, drill, planted, red, table
 from .test_planted import OUTCOMES, own_cache, reference
 
 __all__ = ["own_cache", "reference"]
 
 ENGINE = "sglang"
-JUDGED = frozenset(
-    {
-        "HOOK-PRESENT",
-        "HOOK-REACH",
-        "HOOK-SHIFT",
-        "HOOK-NONE",
-        "HOOK-PP",
-        "AUX-COUNT",
-        "AUX-VALUE",
-        "AUX-DECODE",
-        "AUX-CHUNK",
-        "AUX-INERT",
-        "TAP-RANGE",
-        "TAP-RECONF",
-    }
-)
-"""The clauses of a drill: one of each kind, so that it takes seconds."""
-PYTHON = os.environ.get("DFLASH_MATRIX_PYTHON_SGLANG", "")
+SGLANG = subject(ENGINE)
 
 FAULTS = [file for file in planted("planted", ENGINE) if file.stem != "worker_killed"]
 """The other one has a test of its own."""
 
 with_sglang = pytest.mark.skipif(
-    not PYTHON, reason="DFLASH_MATRIX_PYTHON_SGLANG names no interpreter"
+    SGLANG.python is None, reason="DFLASH_MATRIX_PYTHON_SGLANG names no interpreter"
 )
-
-
-def drilled(
-    file: Path, reference: Reference, out: Path, clauses: frozenset[str] = JUDGED
-) -> list[Cell]:
-    slow = Deadlines(call=120.0, clause=600.0)
-    subject = Subject(ENGINE, PYTHON, slow, memory_mb=2500.0, passes=11)
-    return drill(subject, file, reference, out, clauses=clauses, max_examples=1)
 
 
 @with_sglang
@@ -62,7 +35,7 @@ def drilled(
 def test_a_planted_fault_is_caught_and_named(
     file: Path, reference: Reference, tmp_path: Path
 ) -> None:
-    cells = drilled(file, reference, tmp_path)
+    cells = drill(SGLANG, file, reference, tmp_path)
     assert red(cells) == table()[ENGINE][file.stem]
 
 
@@ -71,9 +44,9 @@ def test_a_planted_fault_is_caught_and_named(
 def test_a_harmless_change_turns_nothing_red(
     file: Path, reference: Reference, tmp_path: Path
 ) -> None:
-    cells = drilled(file, reference, tmp_path)
+    cells = drill(SGLANG, file, reference, tmp_path)
     assert red(cells) == {}
-    assert sum(cell.outcome == "pass" for cell in cells) == 11
+    assert sum(cell.outcome == "pass" for cell in cells) == SGLANG.passes
 
 
 @with_sglang
@@ -81,7 +54,7 @@ def test_sglang_that_kills_its_process_tree_leaves_the_driver_and_a_whole_journa
     reference: Reference, tmp_path: Path
 ) -> None:
     (file,) = [f for f in planted("planted", ENGINE) if f.stem == "worker_killed"]
-    cells = drilled(file, reference, tmp_path, frozenset(CLAUSES))
+    cells = drill(SGLANG, file, reference, tmp_path)
     journal = read(tmp_path)
     assert [cell.clause for cell in journal.cells] == [cell.clause for cell in cells]
     assert {cell.clause for cell in cells} == set(CLAUSES)

@@ -23,7 +23,7 @@ FLOORS: Final = (
     {"registry", "engines", "twins", "reference", "scan", "canary"},
     {"results", "contract", "preflight"},
     {"_plan", "_examples", "_cells", "runner", "report"},
-    {"session", "faces", "executors", "serving"},
+    {"session", "faces", "serving", "selfcheck", "_report_cli", "_selfcheck_cli", "executors"},
     {"cli", "plugin", "__main__"},
 )
 FLOOR: Final = {name: number for number, names in enumerate(FLOORS, 1) for name in names}

@@ -1,5 +1,9 @@
 from __future__ import annotations
 
+import base64
+import gzip
+import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -40,6 +44,18 @@ CELL = Cell(
     outcome=Outcome.PASS,
     repro="dflash-matrix run qwen3-4b --engine transformers --clause AUX-VALUE",
 )
+
+
+@pytest.fixture(scope="session")
+def cells_of() -> Callable[[str], list[dict[str, Any]]]:
+    """The cells that a report's script draws, as it unpacks them."""
+
+    def unpack(html: str) -> list[dict[str, Any]]:
+        (packed,) = re.findall(r'id="data">([^<]*)</script>', html)
+        cells: list[dict[str, Any]] = json.loads(gzip.decompress(base64.b64decode(packed)))["cells"]
+        return cells
+
+    return unpack
 
 
 @pytest.fixture(scope="session")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from matrix.report._logs import LINES, ends_of, log_of
+from matrix.report._logs import LINES, Log, LogReader, ends_of
 from matrix.results import Cell, Outcome
 
 Make = Callable[..., Any]
@@ -14,6 +14,10 @@ Make = Callable[..., Any]
 
 def numbered(count: int) -> str:
     return "".join(f"line {i}\n" for i in range(1, count + 1))
+
+
+def log_of(cell: Cell, end: int | None, folder: Path | None, beside: Path) -> Log | None:
+    return LogReader({cell.run_id: folder} if folder else {}, beside).read(cell, end)
 
 
 def shown(cell: Cell, end: int | None, folder: Path) -> list[str]:
@@ -65,6 +69,16 @@ def test_a_flooded_log_is_read_from_its_end(tmp_path: Path, make_cell: Make) -> 
     assert lines[-1] == "last"
     assert lines[0].endswith("x...")
     assert len(lines[0]) < 1100
+
+
+def test_what_one_report_holds_of_logs_has_an_end(tmp_path: Path, make_cell: Make) -> None:
+    (tmp_path / "a.log").write_text(numbered(10))
+    reader = LogReader({"r1": tmp_path}, tmp_path, left=1)
+    first, second = (reader.read(make_cell(log="a.log"), None) for _ in range(2))
+    assert first is not None
+    assert second is not None
+    assert (first.text.count("line"), first.left_out) == (10, False)
+    assert (second.text, second.left_out, second.href) == ("", True, "./a.log")
 
 
 def test_escapes_secrets_and_broken_bytes(

@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
 import re
+import shlex
 from collections.abc import Callable
 from html.parser import HTMLParser
 from pathlib import Path
@@ -13,10 +15,12 @@ import pytest
 from matrix.errors import JournalError, UsageError
 from matrix.faults import Fault, Severity
 from matrix.registry import Expectation
-from matrix.report import write_report
-from matrix.results import Cell, Found, Outcome, Reason
+from matrix.report import Known, write_report
+from matrix.report._entry import pasted
+from matrix.results import Cell, Found, Outcome, Reason, StartLine
 
 Make = Callable[..., Any]
+Cells = Callable[[str], list[dict[str, Any]]]
 SENTENCES = {"AUX-VALUE": "Each plane is the output of the layer asked for."}
 
 
@@ -49,7 +53,7 @@ def html_of(*args: Any, **more: Any) -> str:
 
 
 def test_what_the_report_shows(
-    tmp_path: Path, write_run: Make, make_cell: Make, shifted: Cell
+    tmp_path: Path, write_run: Make, make_cell: Make, shifted: Cell, cells_of: Cells
 ) -> None:
     skipped = make_cell(
         clause="HOOK-REACH",
@@ -61,44 +65,95 @@ def test_what_the_report_shows(
         clause="TAP-RANGE",
         outcome=Outcome.XFAIL,
         fault=Fault.TAP_GUESS,
+        faults=[Found(Fault.TAP_GUESS, Severity.WRONG)],
         expectation="known.toml#1: guesses (https://example.org/issues/7)",
     )
     after = make_cell(pair="llama-8b", clause="AUX-LONG", log=shifted.log, log_line=301)
     run = write_run("run", shifted, after, skipped, known)
     (run / "logs").mkdir()
     (run / "logs" / "llama-8b.log").write_text("".join(f"<i>line {i}</i>\n" for i in range(1, 401)))
-    html = html_of([run], run / "report.html", sentences=SENTENCES)
+    html = html_of([run], run / "report.html", known=Known(sentences=SENTENCES))
     page = Elements(html)
 
     for text in (
         "1 of 4 cells unexpected",
-        "2026-01-05T10:00:00Z, transformers 0.1.0, cpu, commit abc1234",
-        "Each plane is the output of the layer asked for.",
-        "tap-shift-1",
+        "transformers 0.1.0 on cpu, 2026-01-05 10:00, commit abc1234",
         "plane 1 is layer 2's output, expected layer 3",
-        '{"layer": 3}',
-        "0.0002",
-        '"1"',
-        "dflash-matrix run llama-8b --engine transformers --clause AUX-VALUE",
-        "<i>line 300</i>",
         "no capture hook here",
-        "skip not-applicable",
+        "not-applicable",
         "version 0.1.0, torch 2.13.0",
         "No baseline was given.",
     ):
         assert text in page.text, text
-    assert page.text.count("line 300<") == 1, "each cell has its own part of the log"
-    assert page.text.count("line 400<") == 1
-    assert "line 100<" not in page.text
+    assert page.all("button", title=SENTENCES["AUX-VALUE"])
     assert page.all("a", href="https://example.org/issues/7")
-    assert page.all("a", href="./logs/llama-8b.log")
-    assert len(page.all("rect", **{"class": "asked"})) == 1
-    assert len(page.all("rect", **{"class": "matched"})) == 1
-    assert len(page.all("rect")) == 5
-    linked = {a["href"] for a in page.all("a") if (a["href"] or "").startswith("#cell=")}
-    ids = {f"#{attrs['id']}" for attrs in page.all("details") if attrs.get("id")}
-    assert linked == ids
-    assert len(ids) == 4
+    linked = [a["href"] for a in page.all("a") if "o" in (a.get("class") or "").split()]
+    cells = {cell["clause"]: cell for cell in cells_of(html)}
+    assert linked == [f"#cell={c['id']}" for c in (cells["AUX-VALUE"], cells["AUX-LONG"])] + [
+        f"#cell={c['id']}" for c in (cells["HOOK-REACH"], cells["TAP-RANGE"])
+    ]
+
+
+def test_what_a_cell_shows(
+    tmp_path: Path, write_run: Make, make_cell: Make, shifted: Cell, cells_of: Cells
+) -> None:
+    after = make_cell(pair="llama-8b", clause="AUX-LONG", log=shifted.log, log_line=301)
+    start = StartLine(
+        run_id="r1",
+        engine="transformers",
+        engine_version="0.1.0",
+        pair="llama-8b",
+        settings="main",
+        seconds=2.34,
+        outcome=Outcome.PASS,
+        rss_mb=812.4,
+    )
+    run = write_run("run", start, shifted, after)
+    (run / "logs").mkdir()
+    (run / "logs" / "llama-8b.log").write_text("".join(f"line {i};\n" for i in range(1, 401)))
+    cell, other = cells_of(html_of([run], run / "report.html"))
+    log = cell.pop("log")
+    assert cell == {
+        "id": cell["id"],
+        "key": "transformers@0.1.0[main]:float32/llama-8b/AUX-VALUE",
+        "engine": "transformers 0.1.0, float32",
+        "pair": "llama-8b",
+        "clause": "AUX-VALUE",
+        "outcome": "fail",
+        "verdict": "fail tap-shift-1",
+        "target": "Qwen/Qwen3-4B",
+        "draft": "z-lab/Qwen3-4B-DFlash-b16",
+        "arch": "Qwen3ForCausalLM",
+        "settings": "main",
+        "dtype": "float32",
+        "red": True,
+        "severity": "wrong",
+        "detail": "1 of 2 planes is wrong",
+        "faults": [
+            {
+                "label": "tap-shift-1",
+                "severity": "wrong",
+                "phase": "all",
+                "evidence": "plane 1 is layer 2's output, expected layer 3",
+                "example": "[1, 3]",
+            }
+        ],
+        "expected": '{"layer": 3}',
+        "actual": '{"layer": 2}',
+        "tolerance": 1e-4,
+        "margin": 0.0002,
+        "example": '"1"',
+        "facts": [["rows", "57"]],
+        "planes": [
+            {"asked": 3, "matched": 2, "to_asked": 0.5, "to_matched": 2e-7, "levels": "on,lo"}
+        ],
+        "start": [2.3, 812],
+        "repro": "dflash-matrix run llama-8b --engine transformers --clause AUX-VALUE",
+    }
+    assert log["href"] == "./logs/llama-8b.log"
+    assert log["text"].splitlines()[0] == "line 101;"
+    assert log["text"].splitlines()[-1] == "line 300;"
+    assert other["log"]["text"].splitlines()[-1] == "line 400;"
 
 
 def test_it_is_one_file_that_loads_nothing_and_runs_only_its_own_script(
@@ -106,7 +161,11 @@ def test_it_is_one_file_that_loads_nothing_and_runs_only_its_own_script(
 ) -> None:
     html = html_of([write_run("run", shifted)], tmp_path / "report.html")
     page = Elements(html)
-    assert len(page.all("script")) == len(page.all("style")) == 1
+    assert [script.get("type") for script in page.all("script")] == [
+        "application/octet-stream",
+        None,
+    ]
+    assert len(page.all("style")) == 1
     fetching = {"src", "srcset", "action", "formaction", "background", "poster", "data"}
     for tag, attrs in page.tags:
         assert tag not in ("link", "iframe", "object", "embed", "img", "base"), tag
@@ -116,6 +175,7 @@ def test_it_is_one_file_that_loads_nothing_and_runs_only_its_own_script(
     policy = meta["content"] or ""
     assert policy.startswith("default-src 'none'; ")
     assert "unsafe" not in policy
+    assert "require-trusted-types-for 'script'" in policy
     for tag in ("script", "style"):
         (text,) = re.findall(f"<{tag}>(.*?)</{tag}>", html, re.DOTALL)
         digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
@@ -128,7 +188,7 @@ HOSTILE = (
 
 
 def test_nothing_in_a_journal_becomes_markup(
-    tmp_path: Path, write_run: Make, make_cell: Make
+    tmp_path: Path, write_run: Make, make_cell: Make, cells_of: Cells
 ) -> None:
     harmless = make_cell(
         outcome=Outcome.FAIL,
@@ -167,14 +227,42 @@ def test_nothing_in_a_journal_becomes_markup(
     }
     sentences = {HOSTILE: HOSTILE}
     clean = {"device": "x", "engines": {"x": {}}, "settings": {"x": {}}, "inject": {"path": "x"}}
-    bad = html_of([write_run("bad", hostile, **header)], tmp_path / "bad.html", sentences=sentences)
+    bad = html_of(
+        [write_run("bad", hostile, **header)],
+        tmp_path / "bad.html",
+        known=Known(sentences=sentences),
+    )
     good = html_of(
-        [write_run("good", harmless, **clean)], tmp_path / "good.html", sentences={"AUX-VALUE": "x"}
+        [write_run("good", harmless, **clean)],
+        tmp_path / "good.html",
+        known=Known(sentences={"AUX-VALUE": "x"}),
     )
     assert [tag for tag, _ in Elements(bad).tags] == [tag for tag, _ in Elements(good).tags]
     assert not {"\x1b", "\x00"} & set(bad)
     assert "{{7*7}}" in Elements(bad).text
     assert not [a for a in Elements(bad).all("a") if "javascript" in (a["href"] or "")]
+    (cell,) = cells_of(bad)
+    assert not re.search(r"(?<!\\)\\u00(1b|00)", json.dumps(cell)), "escaped as text, or gone"
+    assert not cell.get("repro"), "no line that a shell would take for more than one command"
+
+
+@pytest.mark.parametrize(
+    ("repro", "kept"),
+    [
+        ("dflash-matrix run a --example '{\"ids\":[1,2]}' --seed 0", True),
+        ('dflash-matrix run a --example \'{"x":"it\'"\'"\'s  two"}\'', True),
+        ("dflash-matrix run a; rm -rf x", False),
+        ("dflash-matrix run $(id)", False),
+        ("dflash-matrix run 'a' `id`", False),
+        ("dflash-matrix run a\nid", False),
+        ("dflash-matrix run 'a", False),
+        ("curl example.org", False),
+    ],
+)
+def test_only_a_line_that_is_one_command_can_be_copied(repro: str, kept: bool) -> None:
+    assert bool(pasted(repro)) is kept
+    if kept:
+        assert shlex.join(shlex.split(repro)) == repro
 
 
 @pytest.mark.parametrize(
@@ -189,29 +277,13 @@ def test_nothing_in_a_journal_becomes_markup(
     ],
 )
 def test_only_web_links_are_followed(
-    tmp_path: Path, write_run: Make, make_cell: Make, text: str, link: str | None
+    tmp_path: Path, write_run: Make, make_cell: Make, cells_of: Cells, text: str, link: str | None
 ) -> None:
     cell = make_cell(outcome=Outcome.XFAIL, expectation=text)
-    page = Elements(html_of([write_run("run", cell)], tmp_path))
-    links = [a["href"] for a in page.all("a") if not (a["href"] or "").startswith("#cell=")]
+    html = html_of([write_run("run", cell)], tmp_path)
+    links = [a["href"] for a in Elements(html).all("a") if not (a["href"] or "").startswith("#")]
     assert links == ([link] if link else [])
-
-
-def test_what_changed_since_the_baseline(
-    tmp_path: Path, write_run: Make, make_cell: Make, shifted: Cell
-) -> None:
-    held = make_cell(pair="llama-8b")
-    old = write_run("old", make_cell(), held, make_cell(pair="lost"), make_cell(engine="vllm"))
-    new = write_run("new", make_cell(), shifted, device="H200")
-    page = Elements(html_of([new], tmp_path / "r.html", old))
-    assert [d["class"] for d in page.all("details") if "open" in d] == ["broken", "gone"]
-    assert "device: cpu before, H200 now" in page.text
-    assert "pass (0.1.0) \N{RIGHTWARDS ARROW} fail tap-shift-1 (0.1.0)" in page.text
-    assert "/lost/AUX-VALUE" in page.text
-    assert "vllm" not in page.text, "an engine that was not asked for is not lost"
-    assert "nothing unstable, fixed, new" in page.text
-    same = Elements(html_of([new], tmp_path / "same.html", new))
-    assert "nothing broken, gone, unstable, fixed, new" in same.text
+    assert cells_of(html)[0]["known"] == [{"text": text, "link": link}]
 
 
 def test_expectations_that_nothing_needed(tmp_path: Path, write_run: Make, make_cell: Make) -> None:
@@ -227,7 +299,9 @@ def test_expectations_that_nothing_needed(tmp_path: Path, write_run: Make, make_
         position=4,
     )
     page = Elements(
-        html_of([write_run("run", make_cell())], tmp_path / "r.html", expectations=[lonely])
+        html_of(
+            [write_run("run", make_cell())], tmp_path / "r.html", known=Known(expectations=[lonely])
+        )
     )
     assert page.all("a", href="https://example.org/2")
     assert "known.toml#4: <b>sorted</b>" in page.text
@@ -247,24 +321,20 @@ def test_it_builds_from_a_journal_that_was_cut(
     assert "no cells" in Elements(html_of([run], tmp_path / "report.html")).text
 
 
-def test_a_huge_line_is_cut_and_building_is_deterministic(
-    tmp_path: Path, write_run: Make, make_cell: Make
+def test_a_huge_line_is_cut(
+    tmp_path: Path, write_run: Make, make_cell: Make, cells_of: Cells
 ) -> None:
-    run = write_run("run", make_cell(detail="x" * 10_000_000, actual=["y" * 10_000_000]))
-    first = html_of([run], tmp_path / "a.html")
-    assert len(first) < 150_000
-    assert "9980000 more characters" in first
-    assert html_of([run], tmp_path / "b.html") == first
+    html = html_of([write_run("run", make_cell(detail="x" * 10_000_000))], tmp_path / "a.html")
+    assert len(html) < 150_000
+    (cell,) = cells_of(html)
+    assert cell["detail"].endswith("... (9980000 more characters)")
 
 
-def test_a_later_journal_wins(tmp_path: Path, write_run: Make, make_cell: Make) -> None:
-    runs = [
-        write_run("first", make_cell(outcome=Outcome.ERROR)),
-        write_run("second", make_cell(run_id="r2"), run_id="r2"),
-    ]
-    page = Elements(html_of(runs, tmp_path / "r.html"))
-    assert "1 cells, all as expected" in page.text
-    assert len(page.all("details", id=None)) == len(page.all("details")) - 1 == 0
+def test_the_same_journals_make_the_same_file(
+    tmp_path: Path, write_run: Make, make_cell: Make, shifted: Cell
+) -> None:
+    run = write_run("run", make_cell(), shifted)
+    assert html_of([run], tmp_path / "a.html") == html_of([run], tmp_path / "b.html")
 
 
 def test_flags_say_what_is_red(tmp_path: Path, write_run: Make, make_cell: Make) -> None:
@@ -272,12 +342,14 @@ def test_flags_say_what_is_red(tmp_path: Path, write_run: Make, make_cell: Make)
         "run", make_cell(outcome=Outcome.WARN), make_cell(pair="b", outcome=Outcome.XPASS)
     )
     assert "1 of 2 cells unexpected" in html_of([run], tmp_path / "r.html")
-    assert "2 of 2 cells unexpected" in html_of([run], tmp_path / "r.html", strict=True)
-    assert "all as expected" in html_of([run], tmp_path / "r.html", xpass_warn=True)
+    assert "2 of 2 cells unexpected" in html_of(
+        [run], tmp_path / "r.html", known=Known(strict=True)
+    )
+    assert "all as expected" in html_of([run], tmp_path / "r.html", known=Known(xpass_warn=True))
 
 
 def test_what_is_refused(tmp_path: Path, write_run: Make, make_cell: Make) -> None:
-    with pytest.raises(UsageError, match="no journal given"):
+    with pytest.raises(UsageError, match="no file given"):
         write_report([], tmp_path)
     with pytest.raises(JournalError, match="can't be read"):
         write_report([tmp_path / "none"], tmp_path)

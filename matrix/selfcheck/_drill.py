@@ -4,30 +4,30 @@ from __future__ import annotations
 
 import os
 import sys
-import tomllib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from msgspec.structs import replace
 
 from matrix import cache, registry
 from matrix._plan import Plan
+from matrix.contract import CLAUSES
 from matrix.engines import Deadlines
 from matrix.reference import Reference
 from matrix.registry import Expectation
 from matrix.results import Cell, Found, Outcome, apply, unexpected
+from matrix.selfcheck._faults import META
 from matrix.session import Session, new_run_id
 
-HERE = Path(__file__).parent
-ROWS = next(
-    rows
-    for home in Path(__file__).parents
-    for rows in (home / "fixtures/rows/tiny.toml", home / "_fixtures/rows/tiny.toml")
-    if rows.exists()
+__all__ = ["ROW", "ROWS", "Drilled", "Subject", "drill", "red", "subject"]
+
+_FIXTURES: Final = META.parent / "_fixtures"
+ROWS: Final = (
+    (_FIXTURES if _FIXTURES.is_dir() else META.parents[1] / "fixtures") / "rows" / "tiny.toml"
 )
-ROW = "tiny-qwen3"
+ROW: Final = "tiny-qwen3"
 
 
 @dataclass(frozen=True)
@@ -37,39 +37,54 @@ class Subject:
     name: str
     python: str | None
     """Its interpreter; `None` where the environment names none."""
-    deadlines: Deadlines
-    memory_mb: float
-    passes: int
+    deadlines: Deadlines = field(default_factory=Deadlines)
+    memory_mb: float = 6000.0
+    passes: int = 20
     """Cells that at least pass under a harmless change."""
+    clauses: frozenset[str] = frozenset(CLAUSES)
+    """What a drill judges."""
+    whole: frozenset[str] = frozenset()
+    """Faults whose drill judges every clause all the same."""
+    max_examples: int = 4
 
 
-SUBJECTS = {
-    subject.name: subject
-    for subject in (
-        Subject("transformers", sys.executable, Deadlines(call=20.0), 2500.0, 20),
-        Subject("vllm", os.environ.get("DFLASH_MATRIX_PYTHON_VLLM"), Deadlines(), 6000.0, 20),
-    )
-}
+# One clause of each kind, so that a drill takes seconds where nothing can be drafted.
+_ON_SGLANG: Final = frozenset(
+    {
+        *("HOOK-PRESENT", "HOOK-REACH", "HOOK-SHIFT", "HOOK-NONE", "HOOK-PP"),
+        *("AUX-COUNT", "AUX-VALUE", "AUX-DECODE", "AUX-CHUNK", "AUX-INERT"),
+        *("TAP-RANGE", "TAP-RECONF"),
+    }
+)
 
 
-def table() -> dict[str, dict[str, dict[str, str]]]:
-    """The committed consequences: engine -> planted file -> clause -> label or outcome."""
-    return {name: faults for name, faults in _committed().items() if name != "ci"}
+def subject(engine: str) -> Subject:
+    """An engine as drills run it, on the interpreter that the environment names for it."""
+    python = os.environ.get(f"DFLASH_MATRIX_PYTHON_{engine.upper()}") or None
+    match engine:
+        case "transformers":
+            return Subject(engine, sys.executable, Deadlines(call=20.0), memory_mb=2500.0)
+        case "sglang":
+            return Subject(
+                engine,
+                python,
+                Deadlines(call=120.0, clause=600.0),
+                memory_mb=2500.0,
+                passes=11,
+                clauses=_ON_SGLANG,
+                whole=frozenset({"worker_killed"}),
+                max_examples=1,
+            )
+    return Subject(engine, python)
 
 
-def in_ci(engine: str) -> frozenset[str]:
-    """The files that every CI run drills; the others are drilled by hand."""
-    files = {file.stem for kind in ("planted", "harmless") for file in planted(kind, engine)}
-    return frozenset(_committed()["ci"].get(engine, files))
+@dataclass(frozen=True)
+class Drilled:
+    """One planted file and the cells it gave."""
 
-
-def _committed() -> dict[str, Any]:
-    return tomllib.loads((HERE / "consequences.toml").read_text())
-
-
-def planted(kind: str, engine: str) -> list[Path]:
-    """The files of `planted` or `harmless` for an engine."""
-    return sorted((HERE / kind / engine).glob("*.py"))
+    file: str
+    harmless: bool
+    cells: Sequence[Cell]
 
 
 def drill(
@@ -79,18 +94,20 @@ def drill(
     assert subject.python is not None, "skipped where the environment names no interpreter"
     cache.clear("examples")  # what one drill shrank to says nothing about another
     known = registry.load([ROWS])
+    everything = inject is not None and inject.stem in subject.whole
     plan = Plan(
         engine=subject.name,
         pairs=known.select([ROW]),
         out=out,
         python=subject.python,
+        clauses=frozenset(CLAUSES) if everything else subject.clauses,
         expectations=known.expectations,
         shrink_seconds=1.0,
         deadlines=subject.deadlines,
         memory_mb=subject.memory_mb,
         inject=inject,
         registry=(ROWS,),
-        **({"max_examples": 4} | options),
+        **({"max_examples": subject.max_examples} | options),
     )
     with Session(plan, new_run_id(), reference) as session:
         return session.run()
