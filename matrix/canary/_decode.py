@@ -1,7 +1,7 @@
 """From accepted drafts to a verdict.
 
-Per-step counts of each request are read exactly: a step that differs from the others makes the
-verdict `unknown`, never another word. Counts that hold no steps (a server's totals, perhaps moved
+Words are 2 apart, so that steps which differ from the others make a verdict `unknown`, never another
+word; a fault needs nine of ten steps, `correct` all of them. Counts that hold no steps (a server's totals, perhaps moved
 by others) say `correct` or `not`, nothing more.
 """
 
@@ -22,6 +22,9 @@ __all__ = ["FEWEST", "Observed", "Reading", "Totals", "read", "read_totals"]
 
 FEWEST: Final = 4
 """Whole steps of a family without which nothing is read."""
+AGREE: Final = 0.9
+"""Share of a family's steps that must accept what a fault's word says: drafts that were trained to
+err do so nearly always. For `correct` it is all of them."""
 
 _Counts = tuple[Counter[int], Counter[int]]
 """By family: accepted drafts -> steps."""
@@ -135,20 +138,26 @@ def _counts(requests: Sequence[Observed], family: int, part: slice = slice(None)
 
 
 def _word(counts: _Counts) -> Word | None:
-    """The word, if every step of each family agrees."""
-    a, b = counts
-    return (next(iter(a)), next(iter(b))) if len(a) == len(b) == 1 else None
+    """The word, if the steps of each family agree on a length."""
+    a, b = (_agreed(family) for family in counts)
+    return None if a is None or b is None else (a, b)
+
+
+def _agreed(counts: Counter[int]) -> int | None:
+    """The length that at least `AGREE` of the steps have."""
+    (length, steps), *_ = counts.most_common(1) or [(0, 0)]
+    return length if steps and steps >= AGREE * counts.total() else None
 
 
 def _says(entry: Entry) -> str:
     a, b = entry.word
-    return f"every step accepted {a} on family A and {b} on B: {entry.sentence}"
+    return f"steps accepted {a} on family A and {b} on B: {entry.sentence}"
 
 
 def _unread(word: Word | None, counts: _Counts) -> str:
     if word == (0, 0):
         return "nothing was accepted: any garbage gives that"
     if word is not None:
-        return f"every step accepted {word[0]} on family A and {word[1]} on B: no word of the book"
+        return f"steps accepted {word[0]} on family A and {word[1]} on B: no word of the book"
     seen = [", ".join(f"{k} ({c[k]} steps)" for k in sorted(c)) for c in counts]
     return f"steps differ: accepted {seen[0]} on family A, {seen[1]} on B"

@@ -17,12 +17,13 @@ from matrix.engines import Deadlines, RemoteEngine, StartSpec
 from matrix.reference import Reference
 from matrix.registry import Pair
 from matrix.results import Cell
+from matrix.selfcheck import META, Subject
 from matrix.session import Session, new_run_id
 
-from ._drill import HERE, SUBJECTS, Subject
+from .test_planted import SUBJECTS
 
 VLLM = SUBJECTS["vllm"]
-FOLDER = HERE / "canary"
+FOLDER = META / "canary"
 VERDICTS = tomllib.loads((FOLDER / "verdicts.toml").read_text())
 CANARIES = tuple(pair.key for pair in registry.load([]).pairs.values() if pair.kind == "canary")
 CI = {"vllm": {"ids_one_low", "foreign", "rows_late", "draft_norm", "tiny_noise"}}
@@ -39,7 +40,7 @@ def reference(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reference]:
 
 def find(engine: str, name: str) -> Path:
     """The planted or harmless file of that name."""
-    homes = (FOLDER / engine, HERE / "planted" / engine, HERE / "harmless" / engine)
+    homes = (FOLDER / engine, META / "planted" / engine, META / "harmless" / engine)
     return next(file for home in homes if (file := home / f"{name}.py").exists())
 
 

@@ -21,9 +21,10 @@ from matrix.engines import Deadlines, Engine, RemoteEngine, Request, StartSpec
 from matrix.errors import EngineError, UsageError
 from matrix.preflight import examine, judge, open_draft, open_target
 from matrix.reference import Reference
+from matrix.selfcheck import ROW, ROWS
 from matrix.twins import Twin
 
-from ._drill import ROW, ROWS, SUBJECTS
+from .test_planted import SUBJECTS
 
 VLLM = SUBJECTS["vllm"]
 GONE = ...

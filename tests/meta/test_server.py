@@ -28,9 +28,9 @@ from matrix.cli import main
 from matrix.engines import ENVIRONMENT, Endpoint
 from matrix.reference import Reference
 from matrix.results import Cell, Outcome, Reason, read
+from matrix.selfcheck import META
 from matrix.session import Session, new_run_id
 
-from ._drill import HERE
 from .test_planted import own_cache, reference
 
 __all__ = ["own_cache", "reference"]
@@ -171,7 +171,7 @@ def test_a_vllm_server_s_accepted_drafts_name_its_fault(
     reference: Reference, tmp_path: Path
 ) -> None:
     with (
-        serving(tmp_path, HERE / "planted/vllm/ids_one_low.py") as server,
+        serving(tmp_path, META / "planted/vllm/ids_one_low.py") as server,
         session(server, reference, tmp_path / "run", ["CANARY-*", "OUTPUT-LOSSLESS"]) as run,
     ):
         cells = by_clause(run.run())

@@ -57,13 +57,23 @@ def test_any_other_pair_reads_as_correct_or_unknown(word: tuple[int, int]) -> No
 @pytest.mark.parametrize("name", BOOK)
 @pytest.mark.parametrize("family", [0, 1])
 @pytest.mark.parametrize("off", [-1, 1])
-def test_one_step_that_is_off_by_one_makes_it_unknown(name: str, family: int, off: int) -> None:
-    requests = steps(BOOK[name].word)
-    k = BOOK[name].word[family]
-    requests[family] = Observed(family, (k, k, k, k + off))
+def test_two_steps_of_ten_that_are_off_by_one_make_it_unknown(
+    name: str, family: int, off: int
+) -> None:
+    requests, k = steps(BOOK[name].word, 10), BOOK[name].word[family]
+    requests[family] = Observed(family, (*[k] * 9, k + off))
+    assert read(requests).verdict == name, "nine of ten are enough"
+    requests[family] = Observed(family, (*[k] * 8, k + off, k + off))
     reading = read(requests)
     assert (reading.verdict, reading.entry) == ("unknown", None)
     assert "steps differ" in reading.why
+
+
+@pytest.mark.parametrize("family", [0, 1])
+def test_one_step_that_missed_is_not_correct(family: int) -> None:
+    requests = steps(CORRECT, 40)
+    requests[family] = Observed(family, (*[DRAFTS] * 39, DRAFTS - 1))
+    assert read(requests).verdict == "unknown"
 
 
 def test_a_fault_that_begins_behind_the_prefill_says_so() -> None:
