@@ -12,7 +12,7 @@ from matrix.results._outcomes import LETTERS, LOST, RED, exit_code, unexpected
 from matrix.results._record import Record, latest, merge, read
 from matrix.results._score import Score, Stray
 from matrix.results._table import family, table, verdict
-from matrix.results._text import one_line, plain, redact, redactor
+from matrix.results._text import one_line, plain, redactor
 
 __all__ = [
     "LETTERS",
@@ -44,7 +44,6 @@ __all__ = [
     "plain",
     "read",
     "read_baseline",
-    "redact",
     "redactor",
     "relevant",
     "table",

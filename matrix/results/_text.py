@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Final
 
-__all__ = ["one_line", "plain", "redact", "redactor"]
+__all__ = ["one_line", "plain", "redactor"]
 
 HIDDEN: Final = "***"
 """What stands where a secret stood."""
@@ -56,11 +56,6 @@ def redactor(environ: Mapping[str, str] | None = None) -> Callable[[str], str]:
         return _URL_QUERY.sub(rf"\g<name>{HIDDEN}", text)
 
     return hide
-
-
-def redact(text: str) -> str:
-    """`text` without the environment's secrets and without credentials in URLs."""
-    return redactor()(text)
 
 
 def plain(text: str) -> str:
