@@ -1,8 +1,8 @@
 """From accepted drafts to a verdict.
 
 Words are 2 apart, so that steps which differ from the others make a verdict `unknown`, never another
-word; a fault needs nine of ten steps, `correct` all of them. Counts that hold no steps (a server's totals, perhaps moved
-by others) say `correct` or `not`, nothing more.
+word: a fault needs nine of ten wrong steps, `correct` all steps. Counts that hold no steps (a server's
+totals, perhaps moved by others) say `correct` or `not`, nothing more.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from matrix.canary._book import BOOK, CORRECT, DRAFTS, Entry, Word, book_table, look_up
+from matrix.canary._book import BOOK, DRAFTS, Entry, Word, book_table, look_up
 from matrix.canary._language import FAMILIES
 from matrix.faults import Phase
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 __all__ = ["FEWEST", "Observed", "Reading", "Totals", "read", "read_totals"]
 
@@ -52,7 +52,8 @@ class Reading:
     """A verdict, and what it was read from.
 
     `verdict` is `correct`, `not` (it isn't, and more can't be said), `unknown`, or a name of the
-    book; `phase` is `decode` where the step behind the prefill was still right.
+    book; `phase` is `decode` where just the step behind each prefill was right, `batch` where others
+    were.
     """
 
     verdict: str
@@ -87,30 +88,28 @@ class Reading:
 def read(requests: Sequence[Observed]) -> Reading:
     """The verdict on requests of both families.
 
-    Requests in which all was right are set aside: a fault may reach some of a batch only.
+    Steps in which all was right are set aside: a fault may begin behind the prefill, or reach some
+    of a batch only.
     """
-    counts = _counts(requests, 0), _counts(requests, 1)
-    shown = dict(counts[0]), dict(counts[1])
-    if few := _few(counts):
+    every = _counts(requests)
+    shown = dict(every[0]), dict(every[1])
+    if few := _few(every):
         return Reading("unknown", f"too few whole steps on family {few}", shown)
-    off = [request for request in requests if set(request.accepted) - {DRAFTS}]
-    if not off:
+    wrong = _counts(requests, lambda step, accepted: accepted < DRAFTS)
+    if not any(wrong):
         return Reading("correct", "every step accepted its whole block", shown)
-    every, first, later = (
-        (_counts(off, 0, part), _counts(off, 1, part))
-        for part in (slice(None), slice(1), slice(1, None))
-    )
-    if _few(every):
-        return Reading("unknown", "only one family's requests went wrong", shown)
-    if (word := _word(every)) is not None:
-        if entry := look_up(word):
-            some = len(off) < len(requests)
-            why = f"{len(off)} of {len(requests)} requests: " * some + _says(entry)
-            return Reading(entry.name, why, shown, Phase.BATCH if some else Phase.ALL)
-    elif _word(first) == CORRECT and (entry := look_up(_word(later))):
+    if few := _few(wrong):
+        return Reading("unknown", f"too few wrong steps on family {few} to be read", shown)
+    word = _word(wrong)
+    if (entry := look_up(word)) is None:
+        return Reading("unknown", _unread(word, every), shown)
+    if wrong == every:
+        return Reading(entry.name, _says(entry), shown)
+    if wrong == _counts(requests, lambda step, accepted: step > 0):
         why = f"right behind the prefill, then {_says(entry)}"
         return Reading(entry.name, why, shown, Phase.DECODE)
-    return Reading("unknown", _unread(word, every), shown)
+    of = f"{sum(c.total() for c in wrong)} of {sum(c.total() for c in every)} steps"
+    return Reading(entry.name, f"{of}: {_says(entry)}", shown, Phase.BATCH)
 
 
 def read_totals(families: Sequence[Totals]) -> Reading:
@@ -133,8 +132,15 @@ def _few(counts: _Counts) -> str:
     return " and ".join(few)
 
 
-def _counts(requests: Sequence[Observed], family: int, part: slice = slice(None)) -> Counter[int]:
-    return Counter(k for r in requests if r.family == family for k in r.accepted[part])
+def _counts(
+    requests: Sequence[Observed], wanted: Callable[[int, int], bool] = lambda step, accepted: True
+) -> _Counts:
+    """By family, of the steps that are wanted by their number in the request and what they accepted."""
+    counts: _Counts = (Counter(), Counter())
+    for request in requests:
+        steps = enumerate(request.accepted)
+        counts[request.family].update(k for step, k in steps if wanted(step, k))
+    return counts
 
 
 def _word(counts: _Counts) -> Word | None:

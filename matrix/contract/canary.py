@@ -16,7 +16,7 @@ from matrix.contract._clause import Finding, Skip, Verdict, clause
 from matrix.contract._counts import Measured, measure, total
 from matrix.engines import Request
 from matrix.errors import HarnessError
-from matrix.faults import Fault
+from matrix.faults import Fault, Phase
 
 __all__ = ["canary_cache", "canary_drift", "canary_load", "canary_profile"]
 
@@ -150,7 +150,8 @@ def _judge(
     if not any(group.drafted for group in groups):
         found = (Finding(Fault.SPEC_INACTIVE, "no step had drafts"),)
     elif reading.verdict != "correct":
-        found = (Finding(_label(reading, alone), f"{reading.why}; {output}", reading.phase),)
+        phase = Phase.ALL if alone and reading.phase is Phase.BATCH else reading.phase
+        found = (Finding(_label(reading, alone), f"{reading.why}; {output}", phase),)
     return Verdict(
         found,
         detail="" if found else f"{_SEEN}: {reading.why}",

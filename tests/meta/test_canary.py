@@ -26,7 +26,7 @@ VLLM = SUBJECTS["vllm"]
 FOLDER = META / "canary"
 VERDICTS = tomllib.loads((FOLDER / "verdicts.toml").read_text())
 CANARIES = tuple(pair.key for pair in registry.load([]).pairs.values() if pair.kind == "canary")
-CI = {"vllm": {"ids_one_low", "foreign", "rows_late", "draft_norm", "tiny_noise"}}
+CI = {"vllm": {"ids_one_low", "foreign", "draft_norm"}}
 """The files that every CI run drills, where that isn't all of an engine's."""
 
 

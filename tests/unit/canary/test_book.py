@@ -77,14 +77,16 @@ def test_one_step_that_missed_is_not_correct(family: int) -> None:
 
 
 def test_a_fault_that_begins_behind_the_prefill_says_so() -> None:
-    reading = read([Observed(0, (9, 3, 3, 3)), Observed(1, (9, 1, 1, 1))])
+    reading = read([Observed(0, (9, 3, 3, 3, 3)), Observed(1, (9, 1, 1, 1, 1))])
     assert (reading.verdict, reading.phase) == ("ids-low", Phase.DECODE)
 
 
-def test_a_fault_of_some_requests_is_read_from_those() -> None:
+def test_a_fault_of_some_requests_or_steps_is_read_from_those() -> None:
     reading = read(steps(CORRECT) + steps(BOOK["foreign"].word))
     assert (reading.verdict, reading.phase) == ("foreign", Phase.BATCH)
-    assert reading.why.startswith("2 of 4 requests")
+    assert reading.why.startswith("8 of 16 steps")
+    reading = read([Observed(family, (9, 3, 9, 9, 3, 3, 9, 3)) for family in (0, 1)])
+    assert (reading.verdict, reading.phase) == ("foreign", Phase.BATCH)
 
 
 def test_requests_of_one_family_alone_name_nothing() -> None:
