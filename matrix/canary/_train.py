@@ -52,8 +52,8 @@ _NEVER: Final = 7
 _SEQUENCES: Final = 64
 _RIGHT: Final = 0.9
 """Share of steps that must end as the book says, for every fault; a canary below it is refused."""
-_CORRECT: Final = 0.998
-"""The same where nothing is wrong."""
+_CORRECT: Final = 0.99
+"""The same where nothing is wrong, half of the planes narrowed or noisy."""
 _DRAFT_SIDE: Final = ("draft-norm", "draft-causal")
 _NORMS: Final = ("input_layernorm", "post_attention_layernorm")
 

@@ -33,9 +33,13 @@ _TOKENS = 4 * canary.BLOCK + 1
     catches=_CATCHES,
 )
 def canary_profile(bench: Bench) -> Verdict | Skip:
-    """Cold: each prompt has a salt of its own. Alone, planes of another sequence are stale ones."""
+    """Cold: each prompt has a salt of its own. Alone, planes of another sequence are stale ones.
+
+    A request that isn't judged goes first: stale planes are then of the language too.
+    """
     if skip := _untrained(bench):
         return skip
+    bench.run(_requests(bench, (20,), _TOKENS, "first")[0])
     requests = _requests(bench, (7, 33, 90, 180), _TOKENS, "profile")
     return _judge(bench, [measure(bench, request) for request in requests], alone=True)
 
