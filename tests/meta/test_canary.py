@@ -26,8 +26,8 @@ VLLM = SUBJECTS["vllm"]
 FOLDER = META / "canary"
 VERDICTS = tomllib.loads((FOLDER / "verdicts.toml").read_text())
 CANARIES = tuple(pair.key for pair in registry.load([]).pairs.values() if pair.kind == "canary")
-CI = {"vllm": {"ids_one_low", "foreign", "draft_norm"}}
-"""The files that every CI run drills, where that isn't all of an engine's."""
+CI = {"vllm": {"healthy", "ids_one_low", "foreign", "draft_norm"}}
+"""What every CI run drills, where that isn't all of an engine's: files, and all healthy canaries."""
 
 
 @pytest.fixture(scope="module")
