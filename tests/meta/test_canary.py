@@ -144,13 +144,16 @@ def test_a_healthy_engine_is_read_as_correct(
 ) -> None:
     dtype = "bfloat16" if engine == "vllm" and "3.5" in key else "float32"
     cells = judged(SUBJECTS[engine], key, ["CANARY-*"], reference, tmp_path, dtype=dtype)
-    alone = {"CANARY-LOAD", "CANARY-CACHE"} if engine == "transformers" else set()
     said = {
-        clause: (cell.outcome, cell.metrics.get("verdict"))
+        clause: (cell.outcome, cell.reason_code or cell.metrics["verdict"])
         for clause, cell in cells.items()
-        if clause not in alone
     }
-    assert set(said.values()) == {("pass", "correct")}, said
+    due = dict.fromkeys(said, ("pass", "correct"))
+    if engine == "transformers":  # one request at a time, without a prefix cache
+        due |= dict.fromkeys(("CANARY-LOAD", "CANARY-CACHE"), ("skip", "not-applicable"))
+    elif "3.5" in key:  # vLLM caches no prefix of a hybrid target here
+        due |= {"CANARY-CACHE": ("skip", "not-applicable")}
+    assert said == due
 
 
 @pytest.mark.parametrize(
