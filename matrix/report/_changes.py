@@ -48,6 +48,11 @@ class Group:
     """The line that reproduces it."""
     items: tuple[Item, ...]
 
+    @property
+    def red(self) -> int:
+        """Cells that are unexpected now."""
+        return sum(item.entry is not None and item.entry.red for item in self.items)
+
 
 @dataclass(frozen=True)
 class ChangeList:
@@ -57,6 +62,11 @@ class ChangeList:
     meaning: str
     total: int
     groups: tuple[Group, ...]
+
+    @property
+    def red(self) -> int:
+        """Cells of the list that are unexpected now."""
+        return sum(group.red for group in self.groups)
 
 
 def change_lists(gathered: Gathered, entries: Mapping[str, Entry]) -> list[ChangeList] | None:
@@ -74,7 +84,7 @@ def _groups(changes: Iterable[Change], entries: Mapping[str, Entry]) -> list[Gro
     for change in changes:
         alike.setdefault(_likeness(change), []).append(change)
     groups = [_group(*names, found, entries) for names, found in alike.items()]
-    return sorted(groups, key=lambda group: -len(group.items))
+    return sorted(groups, key=lambda group: (not group.red, -len(group.items)))
 
 
 def _likeness(change: Change) -> tuple[str, str]:

@@ -85,6 +85,11 @@ class Page:
     sentences: Mapping[str, str]
     """Of the clauses that are shown."""
 
+    @property
+    def broken(self) -> int:
+        """Cells that are worse than in the baseline."""
+        return sum(found.total for found in self.changes or () if found.name == "broken")
+
 
 def page_of(gathered: Gathered, beside: Path) -> Page:
     """The page of what was gathered; `beside` is the folder that links are relative to."""

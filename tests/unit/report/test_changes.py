@@ -54,6 +54,18 @@ def test_cells_that_changed_alike_are_one_group(write_run: Make, make_cell: Make
     assert [(g.after, len(g.items)) for g in broken.groups] == [("crash", 5), ("timeout", 1)]
 
 
+def test_what_is_new_and_red_comes_first_with_its_line(
+    write_run: Make, make_cell: Make, shifted: Cell
+) -> None:
+    old = write_run("old", make_cell(pair="other"))
+    young = [make_cell(pair=f"young-{i}") for i in range(3)]
+    page = page_of(write_run("new", make_cell(pair="other"), *young, shifted), baseline=old)
+    (new,) = (found for found in page.changes or () if found.total)
+    assert (new.name, new.total, new.red, page.broken) == ("new", 4, 1, 0)
+    assert [(group.red, len(group.items)) for group in new.groups] == [(1, 1), (0, 3)]
+    assert new.groups[0].repro == shifted.repro
+
+
 def test_another_twin_is_said_to_be_one(write_run: Make, make_cell: Make) -> None:
     def start(twin: str | None) -> StartLine:
         return StartLine(
