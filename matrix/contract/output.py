@@ -109,7 +109,7 @@ def _chose_otherwise(run: Run, emitted: int, step: Step, due: int) -> bool:
     """
     first = min(step.accepted, due)
     at, tokens = emitted + first, run.generation.tokens
-    if at >= len(tokens):
+    if at >= len(tokens) or first >= len(step.drafted):
         return False
     return (tokens[at] == step.drafted[first]) == (step.accepted > due)
 

@@ -26,6 +26,7 @@ def run(emitted: list[int], step: Step) -> Run:
         pytest.param(2, [11, 12, 99], 1, [10, 11, 12], True, id="refused-but-emitted"),
         pytest.param(0, [99, 98, 97], 1, [10, 99, 13], False, id="taken-as-the-output-says"),
         pytest.param(0, [99, 98, 97], 1, [10, 11, 13], True, id="taken-but-not-emitted"),
+        pytest.param(3, [11, 12, 13], 4, [10, 11, 12, 13, 14], True, id="more-than-drafted"),
     ],
 )
 def test_counts_are_judged_by_what_was_emitted(

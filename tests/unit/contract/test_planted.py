@@ -32,6 +32,8 @@ NOT_OF_CLAUSES = {
 }
 # The runner gives it, whatever clause ran.
 OF_THE_RUNNER = {Fault.LOG_FLOOD}
+CANARY = {clause for clause in CLAUSES if clause.startswith("CANARY-")}
+"""Judged on trained pairs: test_canary_clauses.py."""
 
 
 def verdict(clause: str, engine: FakeEngine, **changes: Any) -> Verdict:
@@ -78,7 +80,7 @@ def test_the_example_of_a_finding_shows_it_again(planted: Planted) -> None:
 
 
 def test_every_clause_has_a_planted_fault() -> None:
-    assert {planted.clause for planted in PLANTED} == set(CLAUSES)
+    assert {planted.clause for planted in PLANTED} == set(CLAUSES) - CANARY
 
 
 def test_every_label_is_proved_by_a_planted_fault() -> None:
@@ -96,7 +98,7 @@ def test_guards_alone_warn(planted: Planted) -> None:
 # --- healthy engines ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("clause", CLAUSES)
+@pytest.mark.parametrize("clause", sorted(CLAUSES.keys() - CANARY))
 def test_a_healthy_engine_passes(clause: str) -> None:
     ruled = verdict(clause, started(clause))
     assert ruled.findings == ()
