@@ -1,14 +1,18 @@
 """Every layer of the draft norms its input with the first layer's weights."""
 
-from vllm.model_executor.models.qwen3_dflash import DFlashQwen3Model
+import functools
 
-forward = DFlashQwen3Model.forward
+from vllm.v1.spec_decode.dflash import DFlashProposer
+
+propose = DFlashProposer.propose
 
 
+@functools.wraps(propose)
 def planted(self, *args, **kwargs):
-    for layer in self.layers:
-        layer.input_layernorm = self.layers[0].input_layernorm
-    return forward(self, *args, **kwargs)
+    layers = self.model.model.layers
+    for layer in layers:
+        layer.input_layernorm = layers[0].input_layernorm
+    return propose(self, *args, **kwargs)
 
 
-DFlashQwen3Model.forward = planted
+DFlashProposer.propose = planted
