@@ -220,8 +220,8 @@ class Started(msgspec.Struct, frozen=True):
     """Most drafts per step that a running engine can be asked for; `None`: any number."""
     lacks: dict[str, str] = {}
     """Capabilities that this start can't have, with the reason."""
-    boundaries: list[list[int]] = []
-    """What each rank's body holds to capture, in the engine's own convention."""
+    boundaries: list[list[int | float]] = []
+    """What each rank's body holds to capture, in the engine's own convention; vLLM takes 1.5 too."""
     needs_gpu: dict[str, str] = {}
     """Capabilities that this start lacks for want of a GPU, each with the engine's own sentence."""
 

@@ -38,7 +38,7 @@ class Ranks:
 
     def __init__(self, llm: Any) -> None:
         self.llm = llm
-        self.boundaries: list[list[int]] = llm.collective_rpc("matrix_watch")
+        self.boundaries: list[list[int | float]] = llm.collective_rpc("matrix_watch")
 
     def expect(self, prompts: dict[str, list[int]]) -> None:
         """Look at these requests, on every rank."""

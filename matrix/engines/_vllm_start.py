@@ -47,7 +47,7 @@ SETTINGS: Final[dict[str, dict[str, Any]]] = {
 """Settings name -> what it means here."""
 
 
-def arguments(spec: StartSpec, boundaries: list[int]) -> dict[str, Any]:
+def arguments(spec: StartSpec, boundaries: list[int | float]) -> dict[str, Any]:
     """Keyword arguments of `vllm.LLM`; `boundaries` are those that the main start resolved."""
     meant = SETTINGS[spec.settings]
     given: dict[str, Any] = {
@@ -116,7 +116,7 @@ def lacks(config: Any) -> dict[str, str]:
     return found
 
 
-def _public(boundaries: list[int]) -> dict[str, Any]:
+def _public(boundaries: list[int | float]) -> dict[str, Any]:
     """VLLM's own way to get planes out: a method that drafts nothing, and a connector to files."""
     if not boundaries:
         raise AdapterError("the public way takes boundaries, which the main start resolves first")

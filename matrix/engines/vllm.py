@@ -54,7 +54,7 @@ class VllmEngine:
         self.steps: Steps | None = None
         self.ids: Ids | None = None
         self.ranks: Ranks | None = None
-        self._boundaries: list[int] = []
+        self._boundaries: list[int | float] = []
         self._number = itertools.count()
 
     def identify(self) -> Identity:
