@@ -40,82 +40,69 @@ class Entry:
     """What the draft sees, with what it may take it for."""
 
 
-def _entry(name: str, label: Fault, word: Word, sentence: str) -> tuple[str, Entry]:
-    return name, Entry(name, label, word, sentence)
-
-
-BOOK: Final[Mapping[str, Entry]] = MappingProxyType(
-    dict(
-        (
-            _entry(
-                "ids-low", Fault.TAP_SHIFT_BEFORE, (3, 1), "every plane is the layer's before it"
-            ),
-            _entry(
-                "ids-high", Fault.TAP_SHIFT_AFTER, (5, 7), "every plane is the layer's behind it"
-            ),
-            _entry(
-                "one-plane-low",
-                Fault.TAP_SHIFT_BEFORE,
-                (5, 5),
-                "one plane is the layer's before it",
-            ),
-            _entry(
-                "one-plane-high",
-                Fault.TAP_SHIFT_AFTER,
-                (7, 3),
-                "one plane is the layer's behind it",
-            ),
-            _entry("reversed", Fault.TAP_ORDER, (7, 1), "the planes come in the reverse order"),
-            _entry(
-                "residual-missing",
-                Fault.RESIDUAL_MISSING,
-                (1, 7),
-                "every plane is a branch without the residual stream",
-            ),
-            _entry(
-                "residual-only",
-                Fault.RESIDUAL_ONLY,
-                (3, 5),
-                "every plane is the residual stream without the last branch",
-            ),
-            _entry(
-                "next-norm",
-                Fault.NORM_APPLIED,
-                (1, 1),
-                "every plane went through the norm of the layer behind it",
-            ),
-            _entry("repeated", Fault.PLANE_REPEATED, (1, 3), "one plane stands in another's place"),
-            _entry("plane-zero", Fault.PLANE_ZERO, (7, 7), "one plane is zero"),
-            _entry(
-                "rows-late", Fault.ROW_SHIFT, (7, 5), "every row is the one of the token before it"
-            ),
-            _entry(
-                "foreign",
-                Fault.PLANE_FOREIGN,
-                (3, 3),
-                "the planes are those of other tokens: another request's, or an earlier forward's",
-            ),
-            _entry(
-                "draft-norm",
-                Fault.DRAFT_DIFFERS,
-                (1, 5),
-                "a layer of the draft norms with another layer's weights",
-            ),
-            _entry(
-                "draft-causal",
-                Fault.DRAFT_DIFFERS,
-                (5, 1),
-                "the draft attends causally inside its block where it should see all of it",
-            ),
-            _entry(
-                "mask-token",
-                Fault.DRAFT_DIFFERS,
-                (5, 3),
-                "the places to be drafted hold another token than the mask",
-            ),
-        )
-    )
+_ENTRIES: Final = (
+    Entry("ids-low", Fault.TAP_SHIFT_BEFORE, (3, 1), "every plane is the layer's before it"),
+    Entry("ids-high", Fault.TAP_SHIFT_AFTER, (5, 7), "every plane is the layer's behind it"),
+    Entry(
+        "one-plane-low",
+        Fault.TAP_SHIFT_BEFORE,
+        (5, 5),
+        "one plane is the layer's before it",
+    ),
+    Entry(
+        "one-plane-high",
+        Fault.TAP_SHIFT_AFTER,
+        (7, 3),
+        "one plane is the layer's behind it",
+    ),
+    Entry("reversed", Fault.TAP_ORDER, (7, 1), "the planes come in the reverse order"),
+    Entry(
+        "residual-missing",
+        Fault.RESIDUAL_MISSING,
+        (1, 7),
+        "every plane is a branch without the residual stream",
+    ),
+    Entry(
+        "residual-only",
+        Fault.RESIDUAL_ONLY,
+        (3, 5),
+        "every plane is the residual stream without the last branch",
+    ),
+    Entry(
+        "next-norm",
+        Fault.NORM_APPLIED,
+        (1, 1),
+        "every plane went through the norm of the layer behind it",
+    ),
+    Entry("repeated", Fault.PLANE_REPEATED, (1, 3), "one plane stands in another's place"),
+    Entry("plane-zero", Fault.PLANE_ZERO, (7, 7), "one plane is zero"),
+    Entry("rows-late", Fault.ROW_SHIFT, (7, 5), "every row is the one of the token before it"),
+    Entry(
+        "foreign",
+        Fault.PLANE_FOREIGN,
+        (3, 3),
+        "the planes are those of other tokens: another request's, or an earlier forward's",
+    ),
+    Entry(
+        "draft-norm",
+        Fault.DRAFT_DIFFERS,
+        (1, 5),
+        "a layer of the draft norms with another layer's weights",
+    ),
+    Entry(
+        "draft-causal",
+        Fault.DRAFT_DIFFERS,
+        (5, 1),
+        "the draft attends causally inside its block where it should see all of it",
+    ),
+    Entry(
+        "mask-token",
+        Fault.DRAFT_DIFFERS,
+        (5, 3),
+        "the places to be drafted hold another token than the mask",
+    ),
 )
+BOOK: Final[Mapping[str, Entry]] = MappingProxyType({entry.name: entry for entry in _ENTRIES})
 """Every fault with a word of its own, by name."""
 
 

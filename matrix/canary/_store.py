@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from matrix.canary._language import Language
 from matrix.errors import HarnessError
+from matrix.shipped import shipped
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 __all__ = ["Canary", "digest", "folder", "load", "weights"]
 
@@ -32,10 +35,8 @@ class Canary(msgspec.Struct, frozen=True):
 
 
 def folder(key: str) -> Path:
-    """Where a canary lies: beside the package in a checkout, inside it when installed."""
-    package = Path(__file__).parents[1]
-    shipped = package / "_fixtures" / "canary"
-    return (shipped if shipped.is_dir() else package.parent / "fixtures" / "canary") / key
+    """Where a canary lies."""
+    return shipped("fixtures") / "canary" / key
 
 
 def load(key: str) -> Canary:

@@ -1,9 +1,8 @@
 """Training a canary: `python -m matrix.canary._train KEY ...`, which `nox -s train-canaries` calls.
 
-Two stages. First the draft learns the language: every continuation right, whatever the planes.
-Then it learns the book: as many right tokens as the fault in its planes has there, and behind them
-a token that is never right. Seeded: the same torch on the same kind of machine gives
-the same bytes. Imports torch.
+First the draft learns the language: every continuation right, whatever the planes. Then it learns
+the book: as many right tokens as the fault in its planes has there, and behind them a token that is
+never right. Seeded: the same torch on the same kind of machine gives the same bytes. Imports torch.
 """
 
 from __future__ import annotations

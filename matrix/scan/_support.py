@@ -10,6 +10,7 @@ import msgspec
 from packaging.version import Version
 
 from matrix.errors import HarnessError, UsageError
+from matrix.shipped import shipped
 
 if TYPE_CHECKING:
     from matrix.scan._result import ScanResult
@@ -85,10 +86,8 @@ class Answer(msgspec.Struct):
 
 
 def folder() -> Path:
-    """Where the tables lie: beside the package in a checkout, inside it when installed."""
-    package = Path(__file__).parents[1]
-    shipped = package / "_fixtures" / "scan"
-    return shipped if shipped.is_dir() else package.parent / "fixtures" / "scan"
+    """Where the tables lie."""
+    return shipped("fixtures") / "scan"
 
 
 def load_table(engine: str, where: Path | None = None) -> Table:

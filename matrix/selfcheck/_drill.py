@@ -18,15 +18,12 @@ from matrix.engines import Deadlines
 from matrix.reference import Reference
 from matrix.registry import Expectation
 from matrix.results import Cell, Found, Outcome, apply, unexpected
-from matrix.selfcheck._faults import META
 from matrix.session import Session, new_run_id
+from matrix.shipped import shipped
 
 __all__ = ["ROW", "ROWS", "Drilled", "Subject", "drill", "red", "subject"]
 
-_FIXTURES: Final = META.parent / "_fixtures"
-ROWS: Final = (
-    (_FIXTURES if _FIXTURES.is_dir() else META.parents[1] / "fixtures") / "rows" / "tiny.toml"
-)
+ROWS: Final = shipped("fixtures") / "rows" / "tiny.toml"
 ROW: Final = "tiny-qwen3"
 
 

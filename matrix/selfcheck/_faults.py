@@ -7,13 +7,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from matrix.errors import HarnessError
+from matrix.shipped import shipped
 
 __all__ = ["META", "in_ci", "planted", "table"]
 
-_PACKAGE: Final = Path(__file__).parents[1]
-_SHIPPED: Final = _PACKAGE / "_meta"
-META: Final = _SHIPPED if _SHIPPED.is_dir() else _PACKAGE.parent / "tests" / "meta"
-"""Where they lie: inside the package when installed, beside it in a checkout."""
+META: Final = shipped("tests/meta")
+"""Where they lie."""
 
 
 def table() -> dict[str, dict[str, dict[str, str]]]:

@@ -30,14 +30,6 @@ CI = {"vllm": {"healthy", "ids_one_low", "foreign", "draft_norm"}}
 """What every CI run drills, where that isn't all of an engine's: files, and all healthy canaries."""
 
 
-@pytest.fixture(scope="module")
-def reference(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reference]:
-    """One reference for all drills of this process; nothing is ever planted in it."""
-    found = Reference(tmp_path_factory.mktemp("reference") / "reference.log")
-    yield found
-    found.close()
-
-
 def find(engine: str, name: str) -> Path:
     """The planted or harmless file of that name."""
     homes = (FOLDER / engine, META / "planted" / engine, META / "harmless" / engine)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -89,14 +88,6 @@ MUTATIONS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     ),
     "target-layers-less": ({}, {"num_hidden_layers": 4, "layer_types": ["full_attention"] * 4}),
 }
-
-
-@pytest.fixture(scope="module")
-def reference(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reference]:
-    """What builds the twin."""
-    found = Reference(tmp_path_factory.mktemp("reference") / "reference.log")
-    yield found
-    found.close()
 
 
 def changed(twin: Twin, name: str, home: Path) -> tuple[Path, Path]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -26,22 +25,6 @@ NOT_HERE = {
 """What a clause may need that an engine can't have. Clauses on starts that only some rows ask for
 (two ranks, the public way to get planes) are judged on those rows, and never on this one.
 """
-
-
-@pytest.fixture(scope="session", autouse=True)
-def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """A cache of this process's own: drills clear the saved examples."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("DFLASH_MATRIX_CACHE", str(tmp_path_factory.mktemp("cache")))
-        yield
-
-
-@pytest.fixture(scope="session")
-def reference(own_cache: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reference]:
-    """One reference for all drills of this process; nothing is ever planted in it."""
-    found = Reference(tmp_path_factory.mktemp("reference") / "reference.log")
-    yield found
-    found.close()
 
 
 def files(kind: str) -> pytest.MarkDecorator:

@@ -15,9 +15,7 @@ from matrix.reference import Reference
 from matrix.results import read
 from matrix.selfcheck import drill, planted, red, subject, table
 
-from .test_planted import OUTCOMES, own_cache, reference
-
-__all__ = ["own_cache", "reference"]
+from .test_planted import OUTCOMES
 
 ENGINE = "sglang"
 SGLANG = subject(ENGINE)

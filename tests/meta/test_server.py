@@ -31,10 +31,6 @@ from matrix.results import Cell, Outcome, Reason, read
 from matrix.selfcheck import META
 from matrix.session import Session, new_run_id
 
-from .test_planted import own_cache, reference
-
-__all__ = ["own_cache", "reference"]
-
 PYTHON = os.environ.get("DFLASH_MATRIX_PYTHON_VLLM")
 ROW = "canary-qwen3"
 pytestmark = pytest.mark.skipif(

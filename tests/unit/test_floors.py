@@ -19,7 +19,7 @@ PACKAGE: Final = Path(matrix.__file__).parent
 
 # ARCHITECTURE.md draws these. A module may import from its own floor and from those below.
 FLOORS: Final = (
-    {"errors", "faults", "layouts", "strategies", "cache"},
+    {"errors", "faults", "layouts", "strategies", "cache", "shipped"},
     {"registry", "engines", "twins", "reference", "scan", "canary"},
     {"results", "contract", "preflight"},
     {"_plan", "_examples", "_cells", "runner", "report"},
